@@ -1,0 +1,44 @@
+# One target per verb; each does the set-up that it needs. `make demo` and `make test` work on a fresh clone.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help install demo test lint types unit openapi dist clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+install: $(READY)  ## virtual environment with the project and its tools
+
+demo: $(READY)  ## train on emoji, serve, search pictures by words and words by pictures
+	$(BIN)/ccq demo
+
+test: lint types unit  ## everything that CI checks
+
+lint: $(READY)  ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## static types
+	$(BIN)/mypy
+
+unit: $(READY)  ## the tests
+	$(BIN)/python -m pytest
+
+openapi: $(READY)  ## write openapi/openapi.json anew from the app
+	$(BIN)/python -m service.openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+dist: $(READY)  ## wheel, tried in an empty environment
+	rm -rf build/dist && $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .
+	rm -rf build/empty && $(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check build/dist/*.whl
+	cd build && empty/bin/ccq --version && empty/bin/ccq demo
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,34 @@
+"""What people see: one console for results, one for progress, which leaves standard output to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ccq_core import Progress as Trained
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def training_progress(label: str) -> Iterator[Callable[[Trained], None]]:
+    """A progress bar on standard error; yields the callback for `CCQ.fit`."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+        task = progress.add_task(label, total=None, loss="-")
+
+        def report(step: Trained) -> None:
+            progress.update(task, total=step.iterations, completed=step.iteration, loss=f"{step.loss:.4f}")
+
+        yield report
+        # Converged: the bar is full even where fewer iterations were needed than allowed.
+        progress.update(task, total=1, completed=1)

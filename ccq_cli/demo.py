@@ -1,0 +1,180 @@
+"""`ccq demo`: the whole path on real data, in about a minute, without a download."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.prompt import Prompt
+from rich.table import Table
+
+from ccq_cli.api import Api, ApiError, to_base64
+from ccq_cli.console import err, out, training_progress
+from ccq_core import CCQ
+from ccq_core.datasets import EmojiDataset, load_emoji
+
+WORDS = ("cat", "clock", "red fruit", "smiling face")
+PICTURES = ("🐱", "💙", "🇯🇵", "🌘")
+_START_SECONDS = 60
+
+
+@click.command("demo")
+@click.option("--bits", type=int, default=64, show_default=True, help="Code length.")
+@click.option("--words", multiple=True, help="Words to search pictures by; may be repeated.")
+@click.option("--keep-serving", is_flag=True, help="Leave the service up, and ask for words to search by.")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory to keep model and database in.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve on; a free one by default.")
+def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | None, port: int) -> None:
+    """Train on emoji, serve, and search pictures by words and words by pictures."""
+    emoji = load_emoji()
+    with contextlib.ExitStack() as stack:
+        if data is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ccq-demo-")))
+        else:
+            data.mkdir(parents=True, exist_ok=True)
+            directory = data
+        model_file = directory / "emoji.ccq"
+        _train(emoji, bits, model_file)
+        url = stack.enter_context(_service(directory / "store", model_file, port))
+        api = stack.enter_context(Api(url))
+        _index(api, emoji)
+        _show_by_words(api, emoji, words or WORDS)
+        if not words:
+            _show_by_pictures(api, emoji, PICTURES)
+        if keep_serving:
+            _keep_serving(api, emoji, url)
+
+
+def _train(emoji: EmojiDataset, bits: int, model_file: Path) -> None:
+    began = time.perf_counter()
+    with training_progress("training on emoji") as report:
+        model = CCQ(bits=bits).fit(emoji.all.features, callback=report)
+    model.save(model_file)
+    out.print(
+        f"[bold]1. Train[/]  {len(emoji.all):,} pairs of picture and description, {bits} bits: "
+        f"{time.perf_counter() - began:.1f} s, loss {model.losses_[-1]:.3f}"
+    )
+
+
+@contextlib.contextmanager
+def _service(directory: Path, model_file: Path, port: int) -> Iterator[str]:
+    """A real service in a process of its own; yields its URL and stops it at the end."""
+    command = [sys.executable, "-m", "ccq_cli", "serve", "--data", str(directory)]
+    command += ["--model", str(model_file), "--port", str(port)]
+    environment = {"CCQ_LOG_LEVEL": "warning", **os.environ}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603
+    try:
+        yield wait_until_ready(process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def wait_until_ready(process: subprocess.Popen[str]) -> str:
+    """Read the address that a starting `ccq serve` prints, and wait until it answers that it is ready; the URL."""
+    if process.stdout is None:
+        raise click.ClickException("the service has no output to read its address from")
+    for line in process.stdout:
+        if "http://" in line:
+            url = "http://" + line.split("http://")[1].split()[0]
+            break
+    else:
+        raise click.ClickException(f"the service stopped with status {process.wait()}; its messages are above")
+    deadline = time.monotonic() + _START_SECONDS
+    with Api(url) as api:
+        while True:
+            try:
+                api.call("GET", "/readyz")
+            except ApiError as error:
+                if time.monotonic() > deadline:
+                    raise click.ClickException(f"the service did not become ready: {error}") from None
+                time.sleep(0.05)
+            else:
+                return url
+
+
+def _index(api: Api, emoji: EmojiDataset) -> None:
+    items = emoji.all
+    bodies = [
+        {
+            "id": f"U+{'-'.join(f'{ord(c):X}' for c in glyph)}",
+            "features": {name: to_base64(array[row]) for name, array in items.features.items()},
+            "payload": {"glyph": glyph, "name": items.names[row], "group": items.groups[row]},
+        }
+        for row, glyph in enumerate(items.glyphs)
+    ]
+    began = time.perf_counter()
+    for lo in range(0, len(bodies), 500):
+        api.call("POST", "/index", {"items": bodies[lo : lo + 500]})
+    seconds = time.perf_counter() - began
+    facts = api.call("GET", "/collections/default")
+    out.print(
+        f"[bold]2. Index[/]  {len(bodies):,} emoji over HTTP, durable: {seconds:.1f} s "
+        f"({len(bodies) / seconds:,.0f} a second); databases {', '.join(facts['databases'])}"
+    )
+
+
+def _search(api: Api, query: dict[str, Any], database: str, limit: int) -> list[dict[str, Any]]:
+    reply: dict[str, Any] = api.call("POST", "/search", {"query": query, "database": database, "limit": limit})
+    results: list[dict[str, Any]] = reply["results"]
+    return results
+
+
+def _show_by_words(api: Api, emoji: EmojiDataset, words: Sequence[str]) -> None:
+    table = Table("words", "pictures (database image)", "pairs (database pair)", title="3. Pictures by words")
+    for text in words:
+        query = {"text": to_base64(_embed(emoji, text))}
+        rows = [" ".join(hit["payload"]["glyph"] for hit in _search(api, query, kind, 8)) for kind in ("image", "pair")]
+        table.add_row(text, *rows)
+    out.print(table)
+
+
+def _show_by_pictures(api: Api, emoji: EmojiDataset, glyphs: Sequence[str]) -> None:
+    items = emoji.all
+    table = Table("picture", "words (database text)", "pictures (database image)", title="4. Words by pictures")
+    for glyph in glyphs:
+        query = {"image": to_base64(items.features["image"][items.glyphs.index(glyph)])}
+        names = ", ".join(hit["payload"]["name"] for hit in _search(api, query, "text", 4))
+        alike = " ".join(hit["payload"]["glyph"] for hit in _search(api, query, "image", 8))
+        table.add_row(glyph, names, alike)
+    out.print(table)
+
+
+def _keep_serving(api: Api, emoji: EmojiDataset, url: str) -> None:
+    out.print(f"Serving at [bold]{url}[/], documentation at {url}/docs. Ctrl-C ends it.")
+    with contextlib.suppress(KeyboardInterrupt):
+        if not (sys.stdin.isatty() and err.is_terminal):
+            while True:
+                time.sleep(3600)
+        while True:
+            text = Prompt.ask("words to search pictures by (empty ends)", console=out).strip()
+            if not text:
+                return
+            try:
+                _show_by_words(api, emoji, [text])
+            except click.ClickException as error:
+                out.print(f"[red]{error.message}[/]")
+
+
+def _embed(emoji: EmojiDataset, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    try:
+        features = emoji.embed_text([text])
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    row: np.ndarray[Any, np.dtype[np.float32]] = features[0]
+    return row

@@ -1,0 +1,29 @@
+"""`ccq encode`."""
+
+from __future__ import annotations
+
+import io
+
+import click
+import numpy as np
+
+from ccq_cli.console import out
+from ccq_cli.data import DATA_HELP, read_features
+from ccq_core import CCQ
+from ccq_core.modelfile import write
+
+
+@click.command("encode", epilog=DATA_HELP)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help=".npy file to write.")
+def command(model: str, data: tuple[str, ...], output: str) -> None:
+    """Encode DATA with a MODEL file into (n, M + 1) uint8 codes.
+
+    An object with several modalities becomes one fused item.
+    """
+    codes = CCQ.load(model).encode(read_features(data))
+    buffer = io.BytesIO()
+    np.save(buffer, codes)
+    write(output, buffer.getvalue())
+    out.print(f"{output}: {len(codes):,} items of {codes.shape[1]} bytes")

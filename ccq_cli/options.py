@@ -1,0 +1,61 @@
+"""Options of training, shared by `ccq train`, `ccq evaluate` and `ccq demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ccq_core.distances import METRICS
+from ccq_core.presets import PRESETS
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Assignments(click.ParamType[dict[str, Any]]):
+    """`image=1,text=5` as a dict; the values are converted by `convert_value`."""
+
+    name = "name=value,..."
+
+    def __init__(self, convert_value: Callable[[str], Any]) -> None:
+        self.convert_value = convert_value
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        result = {}
+        for part in value.split(","):
+            name, _, text = part.partition("=")
+            try:
+                result[name.strip()] = self.convert_value(text)
+            except ValueError:
+                self.fail(f"{part!r}: expected NAME=VALUE", param, ctx)
+        return result
+
+
+def training_options(function: Function) -> Function:
+    """Add the options of training. The command gets them as keyword arguments; `model_parameters` reads them."""
+    for option in reversed(
+        (
+            click.option("--bits", type=int, default=32, show_default=True, help="Code length: 8 to 128, by 8."),
+            click.option("--preset", type=click.Choice(list(PRESETS)), default="default", show_default=True),
+            click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
+            click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
+            click.option("--dim", type=int, help="Latent dimension."),
+            click.option("--preprocess", help="Steps, as in zca,unit; see the documentation."),
+            click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
+            click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
+            click.option("--sweeps", type=int, help="Rounds of ICM."),
+            click.option("--iterations", type=int, help="Most iterations of training."),
+            click.option("--seed", type=int, default=0, show_default=True),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def model_parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `CCQ.preset` from the options that were given."""
+    given = {key: value for key, value in options.items() if value is not None}
+    return {"name": given.pop("preset"), **given}

@@ -1,0 +1,81 @@
+"""Codebooks C: their start, and their update for fixed codes (Eqn. 8 of the paper)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ccq_core.features import Float32
+from ccq_core.quantizer import AdditiveQuantizer, Codes, K
+
+Float64 = NDArray[np.float64]
+
+
+def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
+    """Start each codebook from sampled residuals of the ones before it.
+
+    Parameters
+    ----------
+    z:
+        (n, D) float32 latent vectors.
+    m:
+        Number of codebooks M.
+
+    Returns
+    -------
+    (M, 256, D) float32.
+    """
+    residual = z.copy()
+    books = np.empty((m, K, z.shape[1]), dtype=np.float32)
+    for j in range(m):
+        books[j] = residual[rng.choice(len(z), size=K, replace=len(z) < K)]
+        nearest = AdditiveQuantizer(books[j : j + 1]).encode(residual, sweeps=0)[:, 0]
+        residual -= books[j][nearest]
+    return books
+
+
+def one_hot(codes: NDArray[np.uint8], weights: Float64) -> scipy.sparse.csr_array:
+    """The n x 256 matrix with weights[n] at codes[n], held as its n non-zeros."""
+    n = len(codes)
+    return scipy.sparse.csr_array((weights, codes.astype(np.int32), np.arange(n + 1)), shape=(n, K))
+
+
+def code_sums(codes: Codes, weights: Float64, z: Float32) -> tuple[Float64, Float64]:
+    """Both sides of the normal equations, as weighted counts and sums over the points.
+
+    Returns
+    -------
+    A (MK, MK) = sum_n w_n b_n b_n^T, and S (MK, D) = sum_n w_n b_n z_n^T; float64. Both are sums over points, so
+    those of several batches add up.
+    """
+    m = codes.shape[1]
+    a = np.zeros((m * K, m * K))
+    s = np.empty((m * K, z.shape[1]))
+    wide = codes.astype(np.int64)
+    for j in range(m):
+        rows = slice(j * K, (j + 1) * K)
+        s[rows] = one_hot(codes[:, j], weights).T @ z
+        for i in range(j + 1):
+            columns = slice(i * K, (i + 1) * K)
+            counts = np.bincount(wide[:, j] * K + wide[:, i], weights=weights, minlength=K * K).reshape(K, K)
+            a[rows, columns] = counts
+            a[columns, rows] = counts.T
+    return a, s
+
+
+def solve_codebooks(a: Float64, s: Float64, ridge: float) -> Float32:
+    """Codebooks that minimise the weighted squared error, by Cholesky of the ridge-stabilised normal equations.
+
+    A is singular by nature (a constant may move between two codebooks), so `ridge` times its mean diagonal is added; a
+    codeword that no point uses becomes zero.
+
+    Returns
+    -------
+    (M, 256, D) float32.
+    """
+    size = len(a)
+    damped = a + (ridge * np.trace(a) / size) * np.eye(size)
+    solution = scipy.linalg.solve(damped, s, assume_a="pos", overwrite_a=True, check_finite=False)
+    return solution.reshape(size // K, K, -1).astype(np.float32)

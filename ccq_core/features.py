@@ -1,0 +1,137 @@
+"""Named feature arrays: checked once at the boundary, plain float32 behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ccq_core.errors import FeatureError, InvalidInputError, UnknownModalityError
+
+Float32 = NDArray[np.float32]
+Features = Mapping[str, ArrayLike]
+
+# float32 squares stay finite below this magnitude, whatever the dimension; real features are far smaller.
+MAX_ABS = 1e15
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features of `n` objects in one or more modalities, checked.
+
+    Attributes
+    ----------
+    arrays:
+        Modality name to an array (n, P_v) float32. Rows of absent objects hold zeros.
+    present:
+        Modality name to a mask (n,) bool: which objects have that modality. Every object has at least one.
+    n:
+        Number of objects.
+    """
+
+    arrays: dict[str, Float32]
+    present: dict[str, NDArray[np.bool_]]
+    n: int
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Feature dimension P_v of each modality."""
+        return {name: array.shape[1] for name, array in self.arrays.items()}
+
+
+def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tuple[Float32, NDArray[np.bool_]]:
+    """Check one modality's features.
+
+    Parameters
+    ----------
+    modality:
+        Name for the messages.
+    values:
+        (n, P) numbers. A row that is all NaN marks an object without this modality.
+    dim:
+        The P that is expected, if one is.
+
+    Returns
+    -------
+    (n, P) float32 with zeros in absent rows, and the (n,) mask of present rows.
+
+    Raises
+    ------
+    FeatureError
+        Not two-dimensional, not numeric, wrong P, partly NaN, infinite, or beyond what float32 can square.
+    """
+    array: NDArray[Any] = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise FeatureError(modality, f"expected numbers, got dtype {array.dtype}")
+    if array.ndim != 2:
+        hint = "; for one object pass features[None, :]" if array.ndim == 1 else ""
+        raise FeatureError(modality, f"expected shape (n, P), got {array.shape}{hint}")
+    if array.shape[1] == 0:
+        raise FeatureError(modality, "expected at least one dimension, got none")
+    if dim is not None and array.shape[1] != dim:
+        raise FeatureError(modality, f"expected {dim} numbers, got {array.shape[1]}")
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.float32)  # exact; and comparisons below need float32's range
+    # The range is checked before the cast, so a float64 of 1e300 is named instead of becoming infinite.
+    with np.errstate(invalid="ignore"):
+        fine = np.less_equal(np.abs(array), MAX_ABS)
+    present: NDArray[np.bool_] = np.ones(array.shape[0], dtype=bool)
+    if not fine.all():
+        missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
+        present = np.asarray(~missing.all(axis=1))
+        bad = np.flatnonzero(present & ~fine.all(axis=1))
+        if bad.size:
+            row = int(bad[0])
+            column = int(np.flatnonzero(~fine[row])[0])
+            value = array[row, column]
+            why = "NaN in a row that is not all NaN" if np.isnan(value) else f"{value} is infinite or beyond 1e15"
+            raise FeatureError(modality, f"number {column}: {why}", row=row)
+    out = array.astype(np.float32)
+    out[~present] = 0.0
+    return out, present
+
+
+def check_features(features: Features, dims: Mapping[str, int] | None = None) -> FeatureSet:
+    """Check a mapping from modality name to features (see `check_array`).
+
+    Parameters
+    ----------
+    features:
+        Modality name to (n, P_v); n is the same for all.
+    dims:
+        Modalities that are allowed, and their P_v. None allows any (training).
+
+    Raises
+    ------
+    InvalidInputError
+        No modality, unequal n, or an object with no modality at all.
+    UnknownModalityError
+        A name that is not in `dims`.
+    FeatureError
+        From `check_array`.
+    """
+    if not isinstance(features, Mapping):
+        raise InvalidInputError(f"features: expected a mapping from modality to array, got {type(features).__name__}")
+    if not features:
+        raise InvalidInputError("features: expected at least one modality, got none")
+    arrays: dict[str, Float32] = {}
+    present: dict[str, NDArray[np.bool_]] = {}
+    for name, values in features.items():
+        if dims is not None and name not in dims:
+            raise UnknownModalityError(name, tuple(dims))
+        arrays[name], present[name] = check_array(name, values, None if dims is None else dims[name])
+    sizes = {name: len(array) for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1:
+        raise InvalidInputError(
+            f"features: every modality needs the same number of rows, got {sizes}; mark absent ones by rows of NaN"
+        )
+    empty = np.flatnonzero(~np.logical_or.reduce(list(present.values())))
+    if empty.size:
+        raise InvalidInputError(f"features: object {int(empty[0])} has no modality, every one of its rows is NaN")
+    return FeatureSet(arrays, present, next(iter(sizes.values())))

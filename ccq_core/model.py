@@ -1,0 +1,438 @@
+"""CCQ: the estimator. Trains, maps, encodes, decodes, saves and loads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ccq_core import modelfile
+from ccq_core.distances import METRICS, DistanceTables, Metric, check_metric, distance_tables
+from ccq_core.errors import FeatureError, InvalidInputError, ModelFormatError, NotFittedError
+from ccq_core.features import MAX_ABS, Features, FeatureSet, Float32, check_features
+from ccq_core.mappings import ridge
+from ccq_core.norms import encode_norms, fit_levels, square_norms
+from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing
+from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
+from ccq_core.quantizer import AdditiveQuantizer, Codes
+from ccq_core.training import STARTS, Progress, fuse, train
+
+PAIR = "pair"
+MAPPINGS = ("ridge", "procrustes")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_MAX_CODEBOOKS = 16
+_NORM_SAMPLE = 100_000
+_CHUNK_ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Modality:
+    """What a fitted model knows of one modality.
+
+    Attributes
+    ----------
+    dim:
+        P_v, the length of its feature vectors.
+    weight:
+        lambda_v.
+    preprocessing:
+        Fitted steps.
+    mapping:
+        (P_v, D) float32 from preprocessed features to the latent space.
+    """
+
+    dim: int
+    weight: float
+    preprocessing: Preprocessing
+    mapping: Float32
+
+
+class CCQ:
+    """Composite Correlation Quantization (Long, Cao, Wang, Yu, SIGIR 2016).
+
+    Parameters
+    ----------
+    bits:
+        Code length H, a multiple of 8 from 8 to 128: M = H / 8 codebooks of 256 codewords. An item takes M + 1 bytes.
+    dim:
+        Latent dimension D; min(P_1, ..., P_V, H) by default.
+    weights:
+        lambda_v by modality name; 3 for ``text`` and 1 for any other by default.
+    metric:
+        Ranking of `CodeIndex`: ``cosine`` or ``euclidean``.
+    preprocess:
+        Steps (see `ccq_core.preprocessing`) for all modalities, or by modality name.
+    mapping:
+        How features that were not in training are mapped: ``ridge`` refits the maps by ridge regression of the
+        reconstructions on the features once training has converged, ``procrustes`` keeps the orthonormal R of training.
+    mapping_ridge:
+        Penalty of that regression, in units of the mean eigenvalue of the features' Gram matrix.
+    sweeps:
+        Rounds of ICM when encoding, in training and afterwards; 0 is greedy residual coding.
+    iterations, tolerance:
+        Training stops after so many iterations, or when one lowers the loss by less than `tolerance` of its value.
+    codebook_ridge:
+        Stabiliser of the codebook update, in units of the mean diagonal of its matrix.
+    start:
+        First mappings: ``joint`` (principal axes of the heaviest modality, the others turned towards it) or
+        ``identity`` (the paper's).
+    seed:
+        Seeds everything random. Same seed, data and thread count: same bytes.
+    """
+
+    def __init__(
+        self,
+        bits: int = 32,
+        *,
+        dim: int | None = None,
+        weights: Mapping[str, float] | None = None,
+        metric: str = "cosine",
+        preprocess: str | Sequence[str] | Mapping[str, str | Sequence[str]] = "zca,unit",
+        mapping: str = "ridge",
+        mapping_ridge: float = 0.03,
+        sweeps: int = 3,
+        iterations: int = 30,
+        tolerance: float = 1e-4,
+        codebook_ridge: float = 1e-4,
+        start: str = "joint",
+        seed: int = 0,
+    ) -> None:
+        self.bits = bits
+        self.dim = dim
+        self.weights = weights
+        self.metric = metric
+        self.preprocess = preprocess
+        self.mapping = mapping
+        self.mapping_ridge = mapping_ridge
+        self.sweeps = sweeps
+        self.iterations = iterations
+        self.tolerance = tolerance
+        self.codebook_ridge = codebook_ridge
+        self.start = start
+        self.seed = seed
+        self.modalities_: dict[str, Modality] = {}
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """A model with the settings of a preset (`default`, `paper`), and with `changes` on top of them."""
+        if name not in PRESETS:
+            raise InvalidInputError(f"preset: expected {' or '.join(PRESETS)}, got {name!r}")
+        return cls(**{**PRESETS[name], **changes})
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def fit(self, features: Features, *, callback: Callable[[Progress], None] | None = None) -> Self:
+        """Train by Algorithm 1 of the paper.
+
+        Parameters
+        ----------
+        features:
+            Modality name to (n, P_v) numbers. A row of NaN marks an object without that modality, so paired,
+            semi-paired and unpaired objects go into one call.
+        callback:
+            Called after each iteration with a `Progress`; what it raises ends the training and leaves the model as it
+            was.
+
+        Raises
+        ------
+        InvalidInputError
+            Unusable parameters or features; `FeatureError` names modality and row.
+        """
+        self._check_settings()
+        raw = check_features(features)
+        for name in raw:
+            self._check_name(name)
+            if not raw.present[name].any():
+                raise FeatureError(name, "no object has this modality, every row is NaN")
+        self._check_against(raw)
+        dim = min(self.bits, *raw.dims.values()) if self.dim is None else self.dim
+        weights = self._weights(tuple(raw))
+        steps = {name: self._steps(name) for name in raw}
+        preprocessing = {name: fit_preprocessing(steps[name], raw.arrays[name][raw.present[name]]) for name in raw}
+        x = _preprocess(raw, preprocessing)
+        trained = train(
+            x,
+            m=self.bits // 8,
+            dim=dim,
+            weights=weights,
+            sweeps=self.sweeps,
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            ridge=self.codebook_ridge,
+            start=self.start,
+            rng=np.random.default_rng(self.seed),
+            callback=callback,
+        )
+        quantizer = AdditiveQuantizer(trained.codebooks)
+        mappings = trained.mappings
+        if self.mapping == "ridge":
+            y = quantizer.decode(trained.codes)
+            mappings = {
+                name: ridge(_gram(array), (array.T @ y).astype(np.float64), self.mapping_ridge)
+                for name, array in x.arrays.items()
+            }
+        self.modalities_ = {
+            name: Modality(raw.dims[name], weights[name], preprocessing[name], mappings[name]) for name in raw
+        }
+        self.codebooks_ = trained.codebooks
+        self.losses_ = trained.losses
+        self.norm_levels_ = self._fit_norm_levels(x, quantizer)
+        self._restore()
+        return self
+
+    def _fit_norm_levels(self, x: FeatureSet, quantizer: AdditiveQuantizer) -> Float32:
+        """Levels for the reconstructions of the training objects, as each database would hold them."""
+        rows = np.arange(0, x.n, max(1, -(-x.n // _NORM_SAMPLE)))
+        latents = {name: x.arrays[name][rows] @ modality.mapping for name, modality in self.modalities_.items()}
+        sample = FeatureSet(latents, {name: x.present[name][rows] for name in x}, len(rows))
+        kinds = [latents[name][sample.present[name]] for name in x]
+        if len(kinds) > 1:
+            kinds.append(fuse(latents, sample, self._weights(tuple(x)))[0])
+        codes = np.concatenate([quantizer.encode(z, sweeps=self.sweeps) for z in kinds])
+        return fit_levels(square_norms(self.codebooks_, codes))
+
+    # -- use ---------------------------------------------------------------------------------------
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Names of the modalities, in the order of training."""
+        return tuple(self._fitted())
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Feature dimension P_v of each modality."""
+        return {name: modality.dim for name, modality in self._fitted().items()}
+
+    @property
+    def code_width(self) -> int:
+        """Bytes per code row: M + 1."""
+        self._fitted()
+        return len(self.codebooks_) + 1
+
+    def project(self, features: Features) -> Float32:
+        """Latent vectors z (n, D) float32.
+
+        An object with several modalities gets the weighted mean of their latent vectors. Same input rules and errors as
+        `encode`.
+        """
+        fitted = self._fitted()
+        checked = check_features(features, self.dims)
+        z = np.empty((checked.n, self.codebooks_.shape[2]), dtype=np.float32)
+        weights = {name: modality.weight for name, modality in fitted.items()}
+        for lo in range(0, checked.n, _CHUNK_ROWS):
+            part = slice(lo, lo + _CHUNK_ROWS)
+            chunk = FeatureSet(
+                {name: array[part] for name, array in checked.arrays.items()},
+                {name: mask[part] for name, mask in checked.present.items()},
+                len(checked.arrays[next(iter(checked))][part]),
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                latents = {
+                    name: fitted[name].preprocessing.apply(array) @ fitted[name].mapping
+                    for name, array in chunk.arrays.items()
+                }
+            for name, latent in latents.items():
+                far = chunk.present[name] & ~(np.abs(latent) < MAX_ABS).all(axis=1)
+                if far.any():
+                    raise FeatureError(
+                        name, "numbers too far outside the training data to be mapped", lo + int(far.argmax())
+                    )
+            z[part] = fuse(latents, chunk, weights)[0]
+        return z
+
+    def encode(self, features: Features) -> Codes:
+        """Codes of objects.
+
+        Parameters
+        ----------
+        features:
+            Modality name to (n, P_v) numbers, all with the same n; a row of NaN marks an absent modality. An object
+            with several modalities is encoded as one fused item.
+
+        Returns
+        -------
+        (n, M + 1) uint8: M codes and the norm byte.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        UnknownModalityError, FeatureError, InvalidInputError
+            Features that do not fit the model.
+        """
+        return self.encode_latent(self.project(features))
+
+    def encode_latent(self, z: Float32) -> Codes:
+        """Codes (n, M + 1) uint8 of latent vectors (n, D) float32 from `project`."""
+        self._fitted()
+        codes = self._quantizer.encode(z, sweeps=self.sweeps)
+        norms = encode_norms(self.norm_levels_, square_norms(self.codebooks_, codes))
+        return np.concatenate([codes, norms[:, None]], axis=1)
+
+    def decode(self, codes: ArrayLike) -> Float32:
+        """Reconstructions y (n, D) float32 in the latent space of code rows (n, M + 1) uint8."""
+        self._fitted()
+        rows = np.asarray(codes)
+        if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != self.code_width:
+            raise InvalidInputError(
+                f"codes: expected shape (n, {self.code_width}) of uint8, got {rows.shape} of {rows.dtype}"
+            )
+        return self._quantizer.decode(rows[:, :-1])
+
+    def distance_tables(self, features: Features, *, metric: Metric | None = None) -> DistanceTables:
+        """AQD look-up tables of queries (see `ccq_core.distances`); same input rules and errors as `encode`."""
+        return self.distance_tables_latent(self.project(features), metric=metric)
+
+    def distance_tables_latent(self, z: Float32, *, metric: Metric | None = None) -> DistanceTables:
+        """AQD look-up tables of latent queries (q, D) float32."""
+        self._fitted()
+        return distance_tables(self.codebooks_, self.norm_levels_, z, metric or check_metric(self.metric))
+
+    # -- the model file ----------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The model file's bytes. The same model gives the same bytes."""
+        self._fitted()
+        return modelfile.dump(self._contents())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file: to a temporary name, synced, then renamed. An existing file is replaced whole."""
+        modelfile.write(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model file. Safe for files from strangers: it holds numbers and names, never code.
+
+        Raises
+        ------
+        FileNotFoundError
+            No such file.
+        ModelFormatError, ModelTruncatedError, ModelCorruptError, ModelVersionError
+            See `ccq_core.errors`.
+        """
+        return cls.from_bytes(modelfile.read(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """A model from the bytes of a model file; raises what `load` raises."""
+        contents = modelfile.parse(data)
+        try:
+            model = cls(**contents.parameters)
+            model._check_settings()
+            for modality in contents.modalities:
+                cls._check_name(modality.name)
+        except (TypeError, InvalidInputError) as error:
+            raise ModelFormatError(f"the header does not describe a model: {error}") from None
+        model.modalities_ = {
+            m.name: Modality(m.dim, m.weight, Preprocessing(m.steps, m.arrays), m.mapping) for m in contents.modalities
+        }
+        model.codebooks_ = contents.codebooks
+        model.norm_levels_ = contents.norm_levels
+        model.losses_ = contents.losses
+        model._restore()
+        return model
+
+    def _contents(self) -> modelfile.Contents:
+        parameters = {
+            "bits": self.bits,
+            "dim": self.dim,
+            "weights": None if self.weights is None else dict(self.weights),
+            "metric": self.metric,
+            "preprocess": {name: ",".join(m.preprocessing.steps) for name, m in self.modalities_.items()},
+            "mapping": self.mapping,
+            "mapping_ridge": self.mapping_ridge,
+            "sweeps": self.sweeps,
+            "iterations": self.iterations,
+            "tolerance": self.tolerance,
+            "codebook_ridge": self.codebook_ridge,
+            "start": self.start,
+            "seed": self.seed,
+        }
+        modalities = [
+            modelfile.ModalityContents(name, m.dim, m.weight, m.preprocessing.steps, m.preprocessing.arrays, m.mapping)
+            for name, m in self.modalities_.items()
+        ]
+        return modelfile.Contents(parameters, modalities, self.codebooks_, self.norm_levels_, self.losses_)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        """Derive what is computed from learned state."""
+        self._quantizer = AdditiveQuantizer(self.codebooks_)
+
+    def _fitted(self) -> dict[str, Modality]:
+        if not self.modalities_:
+            raise NotFittedError("this model has not been trained: call fit, or load a model file")
+        return self.modalities_
+
+    def _weights(self, names: tuple[str, ...]) -> dict[str, float]:
+        given = DEFAULT_WEIGHTS if self.weights is None else self.weights
+        return {name: float(given.get(name, 1.0)) for name in names}
+
+    def _steps(self, name: str) -> tuple[str, ...]:
+        if isinstance(self.preprocess, Mapping):
+            if name not in self.preprocess:
+                raise InvalidInputError(f"preprocess: no entry for modality {name!r}")
+            return check_steps(self.preprocess[name])
+        return check_steps(self.preprocess)
+
+    @staticmethod
+    def _check_name(name: str) -> None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == PAIR:
+            raise InvalidInputError(
+                f"modality {name!r}: expected a letter, then up to 63 letters, digits, '_' or '-'; {PAIR!r} is reserved"
+            )
+
+    def _check_settings(self) -> None:
+        """Check every setting that can be judged without data."""
+        for name, least, most in (
+            ("bits", 8, 8 * _MAX_CODEBOOKS),
+            ("sweeps", 0, 1000),
+            ("iterations", 1, 1_000_000),
+            ("seed", 0, 2**64),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
+                raise InvalidInputError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")
+        if self.bits % 8:
+            raise InvalidInputError(f"bits: expected a multiple of 8, got {self.bits}")
+        for name in ("mapping_ridge", "codebook_ridge"):
+            _check_positive(name, getattr(self, name))
+        if isinstance(self.tolerance, bool) or not isinstance(self.tolerance, int | float) or not self.tolerance >= 0:
+            raise InvalidInputError(f"tolerance: expected a number from 0 up, got {self.tolerance!r}")
+        for name, choices in (("metric", METRICS), ("mapping", MAPPINGS), ("start", STARTS)):
+            if getattr(self, name) not in choices:
+                raise InvalidInputError(f"{name}: expected {' or '.join(choices)}, got {getattr(self, name)!r}")
+        for name, weight in (self.weights or {}).items():
+            _check_positive(f"weights[{name!r}]", weight)
+
+    def _check_against(self, raw: FeatureSet) -> None:
+        """Check the settings that depend on the data."""
+        widest = min(raw.dims.values())
+        if self.dim is not None and not 1 <= self.dim <= widest:
+            raise InvalidInputError(f"dim: expected 1 to {widest}, the smallest feature dimension, got {self.dim}")
+        for name in self.weights or {}:
+            if name not in raw.arrays:
+                raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(raw)})")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < float("inf"):
+        raise InvalidInputError(f"{name}: expected a positive number, got {value!r}")
+
+
+def _preprocess(raw: FeatureSet, preprocessing: Mapping[str, Preprocessing]) -> FeatureSet:
+    arrays = {}
+    for name, array in raw.arrays.items():
+        arrays[name] = preprocessing[name].apply(array)
+        arrays[name][~raw.present[name]] = 0.0
+    return FeatureSet(arrays, raw.present, raw.n)
+
+
+def _gram(array: Float32) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return (array.T @ array).astype(np.float64)

@@ -1,0 +1,114 @@
+"""Request bodies: read with a limit on the event loop, parsed and checked in a worker thread.
+
+FastAPI would parse on the event loop, where one large body would stall every other request. So routes take the raw
+request, and `json_body` puts the body's schema into the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from service.errors import (
+    BodyTooLargeError,
+    ClientGoneError,
+    EmptyBodyError,
+    Fault,
+    InvalidJsonError,
+    InvalidRequestError,
+    MediaTypeError,
+)
+from service.places import Location, shorten
+from service.schemas.filters import TAGS
+
+T = TypeVar("T", bound=BaseModel)
+
+_JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
+_NOT_A_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
+_TAGS = frozenset(TAGS.values())
+
+
+async def read_json(request: Request, limit: int) -> bytes:
+    """The bytes of a JSON body, not parsed yet.
+
+    Raises
+    ------
+    MediaTypeError, BodyTooLargeError, EmptyBodyError, ClientGoneError
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if not _JSON.fullmatch(kind):
+        got = shorten(kind) if kind else "none"
+        raise MediaTypeError(f"Content-Type: expected application/json, got {got}")
+    return await read_bytes(request, limit)
+
+
+async def read_bytes(request: Request, limit: int) -> bytes:
+    """The bytes of a body of any kind; raises what `read_json` raises, except MediaTypeError."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
+        raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {announced[:40]}")
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got more")
+    except ClientDisconnect:
+        raise ClientGoneError("the connection was closed before the body was complete") from None
+    if not body:
+        raise EmptyBodyError("expected a body, got none")
+    return bytes(body)
+
+
+def parse(body: bytes, model: type[T]) -> T:
+    """A body as a checked request. Runs in a worker thread.
+
+    Raises
+    ------
+    InvalidJsonError
+        Not JSON; the detail says where.
+    InvalidRequestError
+        JSON, but not what `model` describes; the faults say where.
+    """
+    data = load_json(body)
+    if not isinstance(data, dict):
+        raise InvalidRequestError.from_faults([Fault("#", f"expected an object, got {shorten(data)}")])
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InvalidRequestError.from_faults(
+            [_fault(found["loc"], found["type"], found["msg"]) for found in error.errors(include_url=False)]
+        ) from None
+
+
+def load_json(body: bytes) -> Any:
+    """The JSON value of a body; InvalidJsonError if it is none."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if _NOT_A_NUMBER.match(error.doc, error.pos):
+            raise InvalidJsonError(f"NaN and Infinity are not JSON: line {error.lineno} column {error.colno}") from None
+        raise InvalidJsonError(f"not valid JSON: {error}") from None
+
+
+def json_body(model: type[BaseModel], **examples: Any) -> dict[str, Any]:
+    """The `openapi_extra` of a route that reads its body by `read_json` and `parse`."""
+    content = {
+        "schema": {"$ref": f"#/components/schemas/{model.__name__}"},
+        "examples": {name: {"value": value} for name, value in examples.items()},
+    }
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def _fault(location: Location, kind: str, message: str) -> Fault:
+    """A fault from one of Pydantic's errors."""
+    if kind == "extra_forbidden":
+        message = "unknown key"
+    elif kind == "missing":
+        message = "missing"
+    message = message.removeprefix("Value error, ")
+    return Fault.at(tuple(step for step in location if step not in _TAGS), message[:1].lower() + message[1:])

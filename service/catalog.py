@@ -1,0 +1,220 @@
+"""All models and collections of a server: which there are, and how far each is loaded."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from ccq_core import CCQ
+from service.collection import Collection
+from service.errors import (
+    CollectionFailedError,
+    CollectionLoadingError,
+    DefaultModelError,
+    Fault,
+    NotReadyError,
+    RequestError,
+    ServiceError,
+    UnknownCollectionError,
+)
+from service.store.interface import CollectionRecord, ModelRecord, Store
+
+log = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):  # noqa: N818 (no error)
+    """Ends loading when the server stops."""
+
+
+@dataclass
+class Entry:
+    """A collection, loaded or not.
+
+    Attributes
+    ----------
+    collection:
+        Set once it is loaded.
+    failure:
+        Why it could not be loaded, if so.
+    done, total:
+        Items loaded so far, and of all; zeros before loading began.
+    """
+
+    record: CollectionRecord
+    collection: Collection | None = None
+    failure: str | None = None
+    done: int = 0
+    total: int = 0
+
+    def loaded(self) -> Collection:
+        """The collection; CollectionLoadingError or CollectionFailedError if it cannot be used."""
+        if self.collection is not None:
+            return self.collection
+        name = self.record.name
+        if self.failure is not None:
+            raise CollectionFailedError(f"collection {name!r} could not be loaded; the server's log says why")
+        raise CollectionLoadingError(f"collection {name!r} is being loaded: {self.done} of {self.total or '?'} items")
+
+
+class Catalog:
+    """The models and collections of one store.
+
+    Parameters
+    ----------
+    store:
+        Its collections are known at once, and loaded by `start_loading`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._changing = threading.Lock()
+        self._models: dict[str, tuple[str, CCQ]] = {}  # by name: checksum, model
+        self._entries = {record.name: Entry(record) for record in store.collections()}
+        self._stopping = threading.Event()
+        self._loader: threading.Thread | None = None
+
+    # -- start and end ---------------------------------------------------------------------------------------------
+
+    def adopt(self, model: str, file: bytes, collection: str) -> None:
+        """Store a model and create a collection with it, unless that exists with the same model file. Before loading.
+
+        Raises
+        ------
+        DefaultModelError
+            The collection exists with another model, or the name belongs to another model that is in use.
+        ModelFileError
+            The file is no usable model.
+        """
+        entry = self._entries.get(collection)
+        try:
+            if entry is not None and entry.record.model != model:
+                raise DefaultModelError(
+                    f"collection {collection!r} has model {entry.record.model!r}, not {model!r}: start without a "
+                    "model, or choose another data directory or default collection"
+                )
+            self.put_model(model, file)
+            self.create_collection(collection, model)
+        except RequestError as error:
+            raise DefaultModelError(f"{error}; give the file another name, or choose another data directory") from None
+
+    def start_loading(self) -> None:
+        """Load all collections in a thread of its own."""
+        waiting = [entry for entry in self._entries.values() if entry.collection is None]
+        self._loader = threading.Thread(target=self._load_all, args=(waiting,), name="ccq-load", daemon=True)
+        self._loader.start()
+
+    def stop(self) -> None:
+        """End loading."""
+        self._stopping.set()
+        if self._loader is not None:
+            self._loader.join()
+
+    def check_ready(self) -> None:
+        """Raise NotReadyError unless every collection is loaded; names those that are not, and how far they are."""
+        faults = []
+        for entry in list(self._entries.values()):
+            try:
+                entry.loaded()
+            except ServiceError as error:
+                faults.append(Fault(f"/collections/{entry.record.name}", error.detail))
+        if faults:
+            raise NotReadyError("; ".join(fault.detail for fault in faults), faults)
+
+    # -- collections -----------------------------------------------------------------------------------------------
+
+    def entries(self) -> list[Entry]:
+        """All collections, by name."""
+        return [entry for _, entry in sorted(self._entries.items())]
+
+    def entry(self, name: str) -> Entry:
+        """One collection, loaded or not; UnknownCollectionError if there is none of this name."""
+        entry = self._entries.get(name)
+        if entry is None:
+            raise UnknownCollectionError(name)
+        return entry
+
+    def collection(self, name: str) -> Collection:
+        """One collection, loaded; raises what `entry` and `Entry.loaded` raise. Quick: no lock, no disk."""
+        return self.entry(name).loaded()
+
+    def create_collection(self, name: str, model: str) -> tuple[Entry, bool]:
+        """The collection, and whether it is new; raises UnknownModelError or CollectionConflictError."""
+        with self._changing:
+            record, new = self._store.create_collection(name, model)
+            if new:
+                self._entries[name] = Entry(record, Collection(self._store, record, self.model(model)))
+            return self._entries[name], new
+
+    def drop_collection(self, name: str) -> None:
+        """Delete a collection with all its items; UnknownCollectionError if there is none of this name."""
+        with self._changing:
+            self._store.drop_collection(self.entry(name).record)
+            del self._entries[name]
+
+    # -- models ----------------------------------------------------------------------------------------------------
+
+    def model(self, name: str) -> CCQ:
+        """A model, ready to use; UnknownModelError if there is none of this name."""
+        record = self._store.model(name)
+        checksum, model = self._models.get(name, ("", None))
+        if model is None or checksum != record.checksum:
+            model = CCQ.from_bytes(self._store.model_file(name))
+            self._models[name] = record.checksum, model
+        return model
+
+    def model_records(self) -> list[ModelRecord]:
+        """All models, by name."""
+        return self._store.models()
+
+    def model_record(self, name: str) -> ModelRecord:
+        """One model; UnknownModelError if there is none of this name."""
+        return self._store.model(name)
+
+    def model_file(self, name: str) -> bytes:
+        """A model's file; UnknownModelError if there is none of this name."""
+        return self._store.model_file(name)
+
+    def put_model(self, name: str, file: bytes) -> bool:
+        """Store a model file, once it is known to be one; whether the name is new.
+
+        Raises
+        ------
+        ModelFileError
+            It is no usable model.
+        ModelInUseError
+            A collection uses another file under this name.
+        """
+        CCQ.from_bytes(file)
+        with self._changing:
+            return self._store.put_model(name, file) == "created"
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model; UnknownModelError or ModelInUseError."""
+        with self._changing:
+            self._store.delete_model(name)
+            self._models.pop(name, None)
+
+    # -- loading ---------------------------------------------------------------------------------------------------
+
+    def _load_all(self, waiting: list[Entry]) -> None:
+        for entry in waiting:
+            try:
+                self._load(entry)
+            except _Stopped:
+                return
+            except UnknownCollectionError:
+                log.info("collection %r was deleted before it was loaded", entry.record.name)
+            except Exception as error:
+                log.exception("collection %r could not be loaded", entry.record.name)
+                entry.failure = str(error)
+
+    def _load(self, entry: Entry) -> None:
+        def progress(done: int, total: int) -> None:
+            entry.done, entry.total = done, total
+            if self._stopping.is_set():
+                raise _Stopped
+
+        progress(0, 0)
+        model = self.model(entry.record.model)
+        entry.collection = Collection(self._store, entry.record, model, progress)

@@ -1,0 +1,224 @@
+"""Everything that the service raises on purpose. What a client gets to see of each is in `service.problems`.
+
+::
+
+    ServiceError
+    ├── StartError                          the service cannot start; never reaches a client
+    │   ├── DirectoryInUseError             another process serves this data directory
+    │   ├── DatabaseError                   the database file is damaged, foreign, or of a newer version
+    │   ├── AddressError                    the address cannot be listened on
+    │   └── DefaultModelError               --model and the default collection do not fit together
+    ├── RequestError                        the request cannot be served as it is; nothing was changed
+    │   ├── ClientGoneError                 the client went away before its request was complete
+    │   ├── EmptyBodyError                  a body was expected
+    │   ├── InvalidJsonError                the body is not JSON
+    │   ├── MediaTypeError                  the body is not declared to be JSON
+    │   ├── BodyTooLargeError               the body is longer than the settings allow
+    │   ├── InvalidRequestError             a part of the request is missing, unknown or of a wrong kind
+    │   ├── CoreInputError                  the core refuses a part of the request, `cause` says why
+    │   ├── DuplicateIdError                the same id twice in one request
+    │   ├── UnknownDatabaseError            the model has no such database
+    │   ├── UnknownCollectionError (KeyError)
+    │   ├── UnknownModelError (KeyError)
+    │   ├── UnknownItemError (KeyError)
+    │   ├── CollectionConflictError         the collection exists, with another model
+    │   └── ModelInUseError                 a collection uses the model, so it stays
+    └── UnavailableError                    the request may be fine, the service is not
+        ├── CollectionLoadingError          the collection is being loaded; try again
+        ├── CollectionFailedError           the collection could not be loaded; see the log
+        ├── NotReadyError                   not every collection is loaded
+        ├── StorageFullError                no room left on the disk
+        ├── StorageBusyError                another program holds a lock on the database
+        └── StorageError                    the database failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ccq_core.errors import CCQError
+from service.places import Location, path, pointer
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a request.
+
+    Attributes
+    ----------
+    pointer:
+        ``#/items/3/id``: a JSON pointer (RFC 6901) into the body; ``?limit``: a query parameter; ``{id}``: a part of
+        the path; ``/collections/default``: a resource.
+    detail:
+        What was received and what was expected.
+    """
+
+    pointer: str
+    detail: str
+
+    @classmethod
+    def at(cls, location: Location, reason: str) -> Fault:
+        """A fault at a place in the body; the detail starts with the place as people write it."""
+        place = path(location)
+        return cls(pointer(location), f"{place}: {reason}" if place else reason)
+
+
+class ServiceError(Exception):
+    """Base of all errors that the service raises on purpose."""
+
+    def __init__(self, detail: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:  # KeyError would show the repr of its argument
+        return self.detail
+
+
+class StartError(ServiceError):
+    """The service cannot start. The message is one line for the terminal."""
+
+
+class DirectoryInUseError(StartError):
+    """Another process serves this data directory."""
+
+
+class DatabaseError(StartError):
+    """The database file is damaged, of another program, or of a newer version of this package."""
+
+
+class AddressError(StartError):
+    """The address cannot be listened on: in use, not allowed, or not of this machine."""
+
+
+class DefaultModelError(StartError):
+    """The model file that was given and the default collection do not fit together."""
+
+
+class RequestError(ServiceError):
+    """The request cannot be served as it is. Nothing was changed."""
+
+    @classmethod
+    def from_faults(cls, faults: Sequence[Fault]) -> Self:
+        """An error whose detail is the first fault's."""
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        return cls(faults[0].detail + more, faults)
+
+
+class ClientGoneError(RequestError):
+    """The client went away before its request was complete."""
+
+
+class EmptyBodyError(RequestError):
+    """A body was expected, none came."""
+
+
+class InvalidJsonError(RequestError):
+    """The body is not JSON."""
+
+
+class MediaTypeError(RequestError):
+    """The Content-Type is not JSON. Required, so that no web page can make a browser post here unasked."""
+
+
+class BodyTooLargeError(RequestError):
+    """The body is longer than the settings allow."""
+
+
+class InvalidRequestError(RequestError):
+    """A part of the request is missing, unknown or of a wrong kind."""
+
+
+class CoreInputError(RequestError):
+    """The core refuses a part of the request.
+
+    Attributes
+    ----------
+    cause:
+        The core's error. Its class decides the problem's code.
+    """
+
+    def __init__(self, cause: CCQError, fault: Fault) -> None:
+        super().__init__(fault.detail, [fault])
+        self.cause = cause
+
+
+class DuplicateIdError(RequestError):
+    """The same id twice in one request."""
+
+
+class UnknownDatabaseError(RequestError):
+    """The model has no such database."""
+
+
+class UnknownCollectionError(RequestError, KeyError):
+    """There is no collection of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no collection {name!r}; PUT /collections/{name} creates it")
+
+
+class UnknownModelError(RequestError, KeyError):
+    """There is no model of this name."""
+
+    def __init__(self, name: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(f"no model {name!r}; PUT /models/{name} uploads it", faults)
+
+
+class UnknownItemError(RequestError, KeyError):
+    """The collection has no item of this id."""
+
+    def __init__(self, item_id: str, collection: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(f"no item {item_id!r} in collection {collection!r}", faults)
+
+
+class CollectionConflictError(RequestError):
+    """The collection exists, with another model."""
+
+
+class ModelInUseError(RequestError):
+    """A collection uses the model, so it can be neither deleted nor replaced."""
+
+
+class UnavailableError(ServiceError):
+    """The request may be fine, the service is not.
+
+    Attributes
+    ----------
+    retry_after:
+        Seconds after which trying again makes sense, or None.
+    """
+
+    retry_after: int | None = None
+
+
+class CollectionLoadingError(UnavailableError):
+    """The collection is being loaded from the store."""
+
+    retry_after = 1
+
+
+class CollectionFailedError(UnavailableError):
+    """The collection could not be loaded; the log says why."""
+
+
+class NotReadyError(UnavailableError):
+    """Not every collection is loaded."""
+
+    retry_after = 1
+
+
+class StorageFullError(UnavailableError):
+    """No room left on the disk. Nothing was changed."""
+
+
+class StorageBusyError(UnavailableError):
+    """Another program holds a lock on the database. Nothing was changed."""
+
+    retry_after = 1
+
+
+class StorageError(UnavailableError):
+    """The database failed. The log says how."""

@@ -1,0 +1,142 @@
+"""Indexing, deleting and reading items: what the routes do, without HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import time
+from typing import Any
+
+from service.body import parse
+from service.collection import Collection
+from service.encoding import encode_items
+from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError
+from service.features import read_vectors
+from service.filters import compile_filter, is_empty
+from service.payloads import dump_payloads
+from service.places import pointer, shorten
+from service.responses import stored_json
+from service.schemas.items import DeleteRequest, IndexRequest
+from service.settings import Settings
+from service.store.interface import ItemRow, NewItem
+
+
+def index_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
+    """Store the items of an `IndexRequest`; all or none.
+
+    Raises
+    ------
+    RequestError
+        Any of those about bodies, features and ids: nothing was changed.
+    UnavailableError
+        From the store: nothing was changed.
+    """
+    start = time.perf_counter()
+    items = parse(body, IndexRequest).items
+    if len(items) > settings.max_batch_items:
+        raise InvalidRequestError.from_faults(
+            [Fault.at(("items",), f"expected at most {settings.max_batch_items} items, got {len(items)}")]
+        )
+    _refuse_duplicates([item.id for item in items])
+    payloads = dump_payloads(
+        [item.payload for item in items], lambda i: ("items", i, "payload"), body, settings.max_payload_bytes
+    )
+    vectors = read_vectors(
+        [item.features for item in items],
+        lambda i: ("items", i, "features"),
+        collection.model,
+        collection.record.model,
+    )
+    codes = encode_items(vectors, collection.model)
+    records = collection.layout.pack(codes)
+    collection.upsert(
+        [NewItem(item.id, payload, record) for item, payload, record in zip(items, payloads, records, strict=True)],
+        codes,
+    )
+    return {"indexed": len(items), "took_ms": took_ms(start)}
+
+
+def delete_items(collection: Collection, body: bytes) -> dict[str, Any]:
+    """Delete what a `DeleteRequest` names; raises what `index_items` raises."""
+    start = time.perf_counter()
+    request = parse(body, DeleteRequest)
+    if request.ids is not None:
+        deleted = collection.delete_ids(dict.fromkeys(request.ids))
+    elif request.filter is not None and not is_empty(request.filter):
+        matches = compile_filter(request.filter, ("filter",))
+        deleted = collection.delete_where(matches.seqs)
+    else:
+        raise InvalidRequestError.from_faults(
+            [Fault.at(("filter",), "expected at least one condition; to delete everything, delete the collection")]
+        )
+    return {"deleted": deleted, "took_ms": took_ms(start)}
+
+
+def delete_item(collection: Collection, item_id: str) -> None:
+    """Delete one item; UnknownItemError if there is none of this id."""
+    if not collection.delete_ids([item_id]):
+        raise _unknown(collection, item_id)
+
+
+def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
+    """One item as a `StoredItem`; UnknownItemError if there is none of this id."""
+    with collection.read() as (_, snapshot):
+        row = snapshot.item(item_id)
+    if row is None:
+        raise _unknown(collection, item_id)
+    return _stored(collection, row)
+
+
+def list_items(collection: Collection, limit: int, cursor: str | None) -> dict[str, Any]:
+    """An `ItemPage`; InvalidRequestError if the cursor is not one that a page gave."""
+    after = 0 if cursor is None else _from_cursor(cursor)
+    with collection.read() as (_, snapshot):
+        rows = snapshot.page(after, limit + 1)
+    more = len(rows) > limit
+    return {
+        "items": [_stored(collection, row) for row in rows[:limit]],
+        "next_cursor": _to_cursor(rows[limit - 1].seq) if more else None,
+    }
+
+
+def took_ms(start: float) -> float:
+    """Milliseconds since a reading of `time.perf_counter`, to a microsecond."""
+    return round((time.perf_counter() - start) * 1e3, 3)
+
+
+def _stored(collection: Collection, row: ItemRow) -> dict[str, Any]:
+    present = collection.layout.unpack(row.record).present[0]
+    held = [name for name, has in zip(collection.layout.databases, present.tolist(), strict=True) if has]
+    return {"id": row.id, "payload": stored_json(row.payload), "databases": held}
+
+
+def _refuse_duplicates(ids: list[str]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for i, item_id in enumerate(ids):
+        if item_id in first:
+            places = (("items", first[item_id], "id"), ("items", i, "id"))
+            detail = f"items[{first[item_id]}].id and items[{i}].id: the same id twice, {shorten(item_id)}"
+            raise DuplicateIdError(detail, [Fault(pointer(place), detail) for place in places])
+        first[item_id] = i
+
+
+def _unknown(collection: Collection, item_id: str) -> UnknownItemError:
+    name = collection.record.name
+    return UnknownItemError(item_id, name, [Fault("{id}", f"no item {shorten(item_id)}")])
+
+
+def _to_cursor(seq: int) -> str:
+    return base64.urlsafe_b64encode(struct.pack(">q", seq)).decode().rstrip("=")
+
+
+def _from_cursor(cursor: str) -> int:
+    try:
+        (seq,) = struct.unpack(">q", base64.b64decode(cursor + "=", altchars=b"-_", validate=True))
+    except (binascii.Error, struct.error, ValueError):
+        raise InvalidRequestError.from_faults(
+            [Fault("?cursor", f"cursor: expected the next_cursor of a page, got {shorten(cursor)}")]
+        ) from None
+    return int(seq)

@@ -1,0 +1,25 @@
+"""The id of a request: it is in the response's header, in problems and in the log."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+HEADER = "X-Request-Id"
+_KEY = "ccq.request_id"
+_SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
+
+
+def assign(scope: Scope) -> str:
+    """Give a request its id: the client's own if it sent a sane one, else a new one."""
+    given = Headers(scope=scope).get(HEADER, "")
+    scope[_KEY] = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+    return request_id(scope)
+
+
+def request_id(scope: Scope) -> str:
+    """The request's id."""
+    return str(scope[_KEY])

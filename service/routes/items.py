@@ -1,0 +1,150 @@
+"""Routes that act on items: under ``/collections/{collection}``, and without that for the default one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from starlette.responses import Response
+
+from ccq_core.errors import FeatureError, UnknownModalityError
+from service import errors
+from service.body import json_body, read_json
+from service.errors import Fault, InvalidRequestError
+from service.items import delete_item, delete_items, get_item, index_items, list_items
+from service.problems import problem_responses
+from service.responses import Json
+from service.routes.common import (
+    BODY_PROBLEMS,
+    COLLECTION_PROBLEMS,
+    STORE_PROBLEMS,
+    WRITE_PROBLEMS,
+    CollectionName,
+    ItemIdArg,
+    RuntimeArg,
+)
+from service.schemas import examples
+from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
+from service.schemas.names import CollectionPath
+from service.schemas.search import SearchReply, SearchRequest
+from service.searching import search_items
+
+router = APIRouter(tags=["items"])
+
+FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
+
+
+@router.post(
+    "/index",
+    response_model=IndexReply,
+    responses=problem_responses(
+        *COLLECTION_PROBLEMS, *BODY_PROBLEMS, *FEATURE_PROBLEMS, errors.DuplicateIdError, *WRITE_PROBLEMS
+    ),
+    openapi_extra=json_body(IndexRequest, **examples.INDEX),
+)
+async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """Index items.
+
+    An item whose id is known replaces the old one. All items or none: the reply says that they are on disk and that
+    every search from now on sees them.
+    """
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.writes.run(lambda: Json(index_items(collection, body, runtime.settings)))
+
+
+@router.post(
+    "/search",
+    response_model=SearchReply,
+    responses=problem_responses(
+        *COLLECTION_PROBLEMS,
+        *BODY_PROBLEMS,
+        *FEATURE_PROBLEMS,
+        errors.UnknownDatabaseError,
+        errors.UnknownItemError,
+        *STORE_PROBLEMS,
+    ),
+    openapi_extra=json_body(SearchRequest, **examples.SEARCH),
+)
+async def search(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """Search.
+
+    By features of one or several modalities (`query`), of several queries at once (`queries`), or by a stored item
+    (`query_id`). The results are exact with respect to the codes, of one moment, and a filter never makes them fewer
+    than `limit` while that many items match.
+    """
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.reads.run(lambda: Json(search_items(collection, body, runtime.settings)))
+
+
+@router.get(
+    "/items",
+    response_model=ItemPage,
+    responses=problem_responses(*COLLECTION_PROBLEMS, errors.InvalidRequestError, *STORE_PROBLEMS),
+)
+async def list_(
+    runtime: RuntimeArg,
+    name: CollectionName,
+    limit: Annotated[int, Query(ge=1, description="How many items a page has.")] = 100,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+) -> Response:
+    """List items in order of insertion, page by page.
+
+    Each page is of its own moment: items that are inserted while one turns the pages come on a later page.
+    """
+    if limit > runtime.settings.max_limit:
+        fault = Fault("?limit", f"limit: expected at most {runtime.settings.max_limit}, got {limit}")
+        raise InvalidRequestError.from_faults([fault])
+    collection = runtime.catalog.collection(name)
+    return await runtime.reads.run(lambda: Json(list_items(collection, limit, cursor)))
+
+
+@router.post(
+    "/items/delete",
+    response_model=DeleteReply,
+    responses=problem_responses(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
+    openapi_extra=json_body(DeleteRequest, **examples.DELETE),
+)
+async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """Delete items by id or by filter. Ids that no item has are passed over."""
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.writes.run(lambda: Json(delete_items(collection, body)))
+
+
+@router.get(
+    "/items/{id:text}",
+    response_model=StoredItem,
+    responses=problem_responses(
+        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS
+    ),
+)
+async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
+    """One item."""
+    collection = runtime.catalog.collection(name)
+    return await runtime.reads.run(lambda: Json(get_item(collection, item_id)))
+
+
+@router.delete(
+    "/items/{id:text}",
+    status_code=204,
+    responses=problem_responses(
+        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS
+    ),
+)
+async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
+    """Delete one item."""
+    collection = runtime.catalog.collection(name)
+    await runtime.writes.run(delete_item, collection, item_id)
+    return Response(status_code=204)
+
+
+def include(app: FastAPI) -> None:
+    """Put the routes into an app, twice: for the default collection, and for any."""
+
+    async def documented(collection: CollectionPath) -> None:
+        """Checks and documents the part of the path that `CollectionName` reads."""
+
+    app.include_router(router)
+    app.include_router(router, prefix="/collections/{collection}", dependencies=[Depends(documented)])

@@ -1,0 +1,90 @@
+"""Everything that a running service holds, put together in one place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from service.catalog import Catalog
+from service.settings import Settings
+from service.store.interface import Store
+from service.store.sqlite import SQLiteStore
+
+T = TypeVar("T")
+
+
+class Workers:
+    """Threads for one kind of work, so that one kind never waits for another.
+
+    Parameters
+    ----------
+    threads:
+        How many run at one time; further work waits its turn.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._limiter = anyio.CapacityLimiter(threads)
+
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """The result of `work(*args)`, done in a thread."""
+        return await anyio.to_thread.run_sync(functools.partial(work, *args), limiter=self._limiter)
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What a running service holds.
+
+    Attributes
+    ----------
+    reads, writes:
+        Threads for searches and other reads, and for writes.
+    """
+
+    settings: Settings
+    store: Store
+    catalog: Catalog
+    reads: Workers
+    writes: Workers
+
+    @classmethod
+    def open(cls, settings: Settings, model_path: Path | None = None) -> Self:
+        """Open the data directory.
+
+        Parameters
+        ----------
+        settings:
+            Where it is, and how much may be done at one time.
+        model_path:
+            A model file that the default collection is to have; it is stored under the file's stem.
+
+        Raises
+        ------
+        StartError
+            The directory is in use, its database cannot be used, or the model does not fit the default collection.
+        ModelFileError, OSError
+            The model file cannot be used, or read.
+        """
+        store = SQLiteStore(settings.data)
+        try:
+            catalog = Catalog(store)
+            if model_path is not None:
+                catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
+        except BaseException:
+            store.close()
+            raise
+        return cls(settings, store, catalog, Workers(settings.search_threads), Workers(settings.write_threads))
+
+    def start(self) -> None:
+        """Begin loading collections; requests may come already."""
+        self.catalog.start_loading()
+
+    def close(self) -> None:
+        """End loading, finish the write in progress, let go of the data directory."""
+        self.catalog.stop()
+        self.store.close()

@@ -1,0 +1,74 @@
+"""Requests and replies about collections, models and the server."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from service.schemas.base import Schema
+from service.schemas.names import Name
+
+
+class CollectionRequest(Schema):
+    """What a collection is to be."""
+
+    model: Name = Field(description="Name of the model that encodes its items and queries.")
+
+
+class CollectionInfo(Schema):
+    """A collection."""
+
+    name: str
+    model: str = Field(description="Name of its model.")
+    state: Literal["ready", "loading", "failed"] = Field(
+        description="`loading` after a start until all items are in memory; `failed` if that went wrong, see the log."
+    )
+    items: int | None = Field(description="Number of items; null until it is loaded.")
+    databases: dict[str, int] | None = Field(description="Number of items in each database; null until it is loaded.")
+
+
+class CollectionList(Schema):
+    """All collections, by name."""
+
+    collections: list[CollectionInfo]
+
+
+class ModalityInfo(Schema):
+    """A modality of a model."""
+
+    dim: int = Field(description="Length of its feature vectors.")
+    weight: float = Field(description="Its weight in fused items and queries.")
+
+
+class ModelInfo(Schema):
+    """A model. `GET /models/{name}?file=true` gives the file itself."""
+
+    name: str
+    checksum: str = Field(description="SHA-256 of the model file, in hex.")
+    size: int = Field(description="Length of the model file in bytes.")
+    created: str = Field(description="When the file was uploaded (ISO 8601, UTC).")
+    bits: int = Field(description="Length of a code.")
+    metric: Literal["cosine", "euclidean"] = Field(description="What a search ranks by if it does not say otherwise.")
+    modalities: dict[str, ModalityInfo]
+    databases: list[str] = Field(description="Databases of a collection with this model.")
+    collections: list[str] = Field(description="Collections that use it.")
+
+
+class ModelList(Schema):
+    """All models, by name."""
+
+    models: list[ModelInfo]
+
+
+class Status(Schema):
+    """The answer of a probe."""
+
+    status: Literal["alive", "ready"]
+
+
+class Version(Schema):
+    """What runs here."""
+
+    name: Literal["ccq-search"]
+    version: str

@@ -1,0 +1,36 @@
+"""Example requests for the OpenAPI document. Each is checked against its schema by a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INDEX: dict[str, Any] = {
+    "pairs": {
+        "items": [
+            {
+                "id": "p1",
+                "features": {"image": [0.1, 0.9, 0.4], "text": [0.7, 0.3]},
+                "payload": {"title": "A lighthouse", "year": 1911},
+            },
+            {"id": "p2", "features": {"text": "zcxMPpqZGT8="}, "payload": None},
+        ]
+    }
+}
+
+SEARCH: dict[str, Any] = {
+    "images for a text": {"query": {"text": [0.7, 0.3]}, "database": "image", "limit": 10},
+    "images and texts in one ranking": {"query": {"text": [0.7, 0.3]}, "database": ["image", "text"]},
+    "with a filter": {
+        "query": {"image": [0.1, 0.9, 0.4], "text": [0.7, 0.3]},
+        "filter": {"must": [{"key": "year", "range": {"gte": 1900, "lt": 1950}}]},
+    },
+    "several queries": {"queries": [{"text": [0.7, 0.3]}, {"image": [0.1, 0.9, 0.4]}], "with_payload": False},
+    "by a stored item": {"query_id": "p1", "database": "image"},
+}
+
+DELETE: dict[str, Any] = {
+    "by id": {"ids": ["p1", "p2"]},
+    "by filter": {"filter": {"must_not": [{"key": "title", "exists": True}]}},
+}
+
+COLLECTION: dict[str, Any] = {"a collection": {"model": "wiki-32"}}

@@ -1,0 +1,94 @@
+"""Requests and replies about items."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from service.schemas.base import Schema
+from service.schemas.filters import Filter
+from service.schemas.names import ItemId
+
+Vector = Annotated[
+    Any,  # checked by service.features, many at a time
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "number"}},
+                {"type": "string", "contentEncoding": "base64"},
+            ],
+            "description": "A feature vector: a list of numbers, or a base64 string of little-endian float32. As long "
+            "as the model's dimension for this modality; no NaN, nothing beyond ±1e15.",
+        }
+    ),
+]
+Features = Annotated[
+    dict[str, Vector],
+    Field(min_length=1, description="Feature vectors by modality. One or several of the model's modalities."),
+]
+TookMs = Annotated[float, Field(description="Milliseconds that the work took, without network and queue.")]
+Payload = Annotated[
+    dict[str, Any] | None,
+    Field(description="Any JSON object. It comes back exactly as it was given, and filters look into it."),
+]
+
+
+class Item(Schema):
+    """An item to index."""
+
+    id: ItemId
+    features: Features
+    payload: Payload = None
+
+
+class IndexRequest(Schema):
+    """Items to index. An item whose id is known replaces the old one, and counts as newly inserted."""
+
+    items: list[Item] = Field(min_length=1, description="Indexed together or, if any is refused, not at all.")
+
+
+class IndexReply(Schema):
+    """The items are on disk, and every search that starts now sees them."""
+
+    indexed: int = Field(description="Number of items.")
+    took_ms: TookMs
+
+
+class DeleteRequest(Schema):
+    """What to delete: exactly one of `ids` and `filter`."""
+
+    ids: list[ItemId] | None = Field(None, description="Ids; those that no item has are passed over.")
+    filter: Filter | None = Field(
+        None, description="All items that match. A filter without conditions is refused: it would delete everything."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.ids is None) == (self.filter is None):
+            raise ValueError("expected exactly one of ids and filter")
+        return self
+
+
+class DeleteReply(Schema):
+    """The items are gone, from disk and from every search that starts now."""
+
+    deleted: int = Field(description="Number of items.")
+    took_ms: TookMs
+
+
+class StoredItem(Schema):
+    """An item as it is stored. Of its features only the codes are kept, and these are not shown."""
+
+    id: str
+    payload: Payload
+    databases: list[str] = Field(
+        description="Databases that hold the item: its modalities and, if it has several, `pair`."
+    )
+
+
+class ItemPage(Schema):
+    """Items in order of insertion."""
+
+    items: list[StoredItem]
+    next_cursor: str | None = Field(description="`cursor` of the next page, or null after the last one.")

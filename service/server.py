@@ -1,0 +1,107 @@
+"""Running the service: bind, open the data directory, listen, and end in order."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from service.app import create_app
+from service.errors import AddressError, DefaultModelError
+from service.runtime import Runtime
+from service.schemas.names import NAME_PATTERN, NAME_RULE
+from service.settings import Settings
+
+
+def serve(settings: Settings, model_path: Path | None = None) -> None:
+    """Serve until told to stop (SIGINT, SIGTERM); requests in progress are finished first. For the main thread.
+
+    Prints ``ccq serve: listening on URL`` once requests are answered.
+
+    Parameters
+    ----------
+    settings:
+        See `Settings`. Port 0 takes a free one.
+    model_path:
+        A model file. It is stored under its stem, and the default collection is created with it if it does not exist.
+
+    Raises
+    ------
+    StartError
+        The address or the data directory is in use, or the model does not fit; the message is one line.
+    ModelFileError, OSError
+        The model file cannot be used, or read.
+    """
+    if model_path is not None and not re.search(NAME_PATTERN, model_path.stem):
+        raise DefaultModelError(f"model file {model_path.name!r}: expected a name of {NAME_RULE}, before its suffix")
+    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with _bind(settings.host, settings.port) as listener:
+        runtime = Runtime.open(settings, model_path)
+        config = uvicorn.Config(
+            create_app(settings, open_runtime=lambda _: runtime),
+            log_config=None,
+            access_log=settings.access_log,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+            lifespan="on",
+        )
+        server = _Server(config, _url(listener))
+        with _ended_by_signals(server):
+            server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that says where it listens."""
+
+    def __init__(self, config: uvicorn.Config, url: str) -> None:
+        super().__init__(config)
+        self._url = url
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stdout.write(f"ccq serve: listening on {self._url}\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the server from the first moment on, and let it return instead of ending the process.
+
+    Uvicorn takes the signals over while it runs, and afterwards raises them once more.
+    """
+    before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket bound to the address, not listening yet; AddressError says what is wrong with it."""
+    place = f"cannot listen on {host} port {port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise AddressError(f"{place}: {error.strerror}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise AddressError(f"{place}: {error.strerror}") from None
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

@@ -1,0 +1,65 @@
+"""Settings of the service. Each can be given as environment variable ``CCQ_...`` (`CCQ_DATA`, `CCQ_PORT`, ...)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service.schemas.names import NAME_PATTERN
+
+_MIB = 1 << 20
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Settings(BaseSettings):
+    """Settings of one server."""
+
+    model_config = SettingsConfigDict(env_prefix="CCQ_", extra="forbid", frozen=True)
+
+    data: Path = Field(description="Data directory. Created if missing; one server at a time may use it.")
+    host: str = Field(
+        default="127.0.0.1", description="Address to listen on. 0.0.0.0 is every IPv4 address of the machine."
+    )
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one and prints it.")
+    default_collection: str = Field(
+        default="default",
+        pattern=NAME_PATTERN,
+        description="The collection that paths without /collections/{name} act on.",
+    )
+    max_body_bytes: int = Field(default=32 * _MIB, ge=1024, description="Longest JSON body that is accepted.")
+    max_model_bytes: int = Field(default=256 * _MIB, ge=1024, description="Longest model file that is accepted.")
+    max_payload_bytes: int = Field(default=64 * 1024, ge=2, description="Longest payload of one item, as compact JSON.")
+    max_batch_items: int = Field(default=10_000, ge=1, description="Most items in one request to /index.")
+    max_batch_queries: int = Field(default=1_000, ge=1, description="Most queries in one request to /search.")
+    max_limit: int = Field(default=10_000, ge=1, description="Highest `limit` of a search or a listing.")
+    max_results: int = Field(
+        default=100_000,
+        ge=1,
+        description="Most results that one request to /search may ask for: queries times `limit`.",
+    )
+    search_threads: int = Field(
+        default_factory=_cpus,
+        ge=1,
+        description="Searches and other reads that run at one time; the number of processors by default.",
+    )
+    write_threads: int = Field(
+        default=4,
+        ge=1,
+        description="Writes that are checked and encoded at one time; they are committed one after another.",
+    )
+    shutdown_seconds: int = Field(
+        default=30,
+        ge=1,
+        description="How long requests in progress may take to finish once the server was told to stop.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least level that is logged."
+    )
+    access_log: bool = Field(default=False, description="Log every request.")

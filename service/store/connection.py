@@ -1,0 +1,115 @@
+"""SQLite connections: how they are set up, the schema, and how SQLite's errors become the service's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+
+SCHEMA_VERSION = 1
+_BUSY_MS = 5_000
+
+_SCHEMA = f"""
+CREATE TABLE models (
+    name TEXT PRIMARY KEY,
+    checksum TEXT NOT NULL,
+    created TEXT NOT NULL,
+    file BLOB NOT NULL
+) STRICT;
+CREATE TABLE collections (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    model TEXT NOT NULL REFERENCES models (name),
+    version INTEGER NOT NULL DEFAULT 0
+) STRICT;
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+# One table per collection. `record` stands before `payload`, so that reading codes never has to pass a long payload.
+ITEMS_SCHEMA = """
+CREATE TABLE {table} (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    record BLOB NOT NULL,
+    payload BLOB
+) STRICT
+"""
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """Open the database for writing; make it if there is none.
+
+    Raises
+    ------
+    DatabaseError
+        Damaged, no database of this package, or of a newer version.
+    """
+    try:
+        connection = apsw.Connection(str(path))
+        try:
+            _set_up(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except apsw.Error as error:
+        raise DatabaseError(f"database {path}: {error}") from error
+    _sync_directory(path.parent)
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """Open another connection, for reading only, while a writer is open."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(_BUSY_MS)
+    return connection
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Turn SQLite's errors into the service's.
+
+    Raises
+    ------
+    StorageFullError, StorageBusyError, StorageError
+    """
+    try:
+        yield
+    except apsw.FullError as error:
+        raise StorageFullError("the disk that holds the data directory is full") from error
+    except apsw.BusyError as error:
+        raise StorageBusyError("another program holds a lock on the database") from error
+    except apsw.Error as error:
+        raise StorageError("the database failed; the server's log has the details") from error
+
+
+def _set_up(connection: apsw.Connection, path: Path) -> None:
+    connection.set_busy_timeout(_BUSY_MS)
+    version = connection.pragma("user_version")
+    if version > SCHEMA_VERSION:
+        raise DatabaseError(
+            f"database {path} has schema version {version}, this package knows up to {SCHEMA_VERSION}: "
+            "upgrade ccq-search"
+        )
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise DatabaseError(f"database {path} was not made by ccq-search")
+    if connection.pragma("journal_mode", "wal") != "wal":
+        raise DatabaseError(f"database {path}: this file system does not support SQLite's write-ahead log")
+    connection.pragma("synchronous", "full")
+    connection.pragma("fullfsync", True)  # macOS: fsync alone does not reach the disk
+    connection.pragma("foreign_keys", True)
+    if version == 0:
+        connection.execute(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a new file's name durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

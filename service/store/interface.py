@@ -1,0 +1,149 @@
+"""What the service asks of a store, so that another database can stand behind it.
+
+A store is the truth: what a method has returned from is durable. Sequence numbers (`seq`) name the items of a
+collection in order of insertion; they only grow and are never used twice. Every write to a collection's items raises
+its version by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Seqs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """A stored model, without its file. `checksum` is the file's SHA-256 in hex, `created` ISO 8601 in UTC."""
+
+    name: str
+    checksum: str
+    size: int
+    created: str
+
+
+@dataclass(frozen=True)
+class CollectionRecord:
+    """A stored collection. `number` is never used twice, so a collection made anew is another one."""
+
+    number: int
+    name: str
+    model: str
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """An item to store; `payload` is JSON, `record` the codes (see `service.records`)."""
+
+    id: str
+    payload: bytes | None
+    record: bytes
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """A stored item."""
+
+    seq: int
+    id: str
+    payload: bytes | None
+    record: bytes
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a write did.
+
+    Attributes
+    ----------
+    version:
+        The collection's version from now on.
+    added, removed:
+        Ascending sequence numbers of items that are new, and of items that are gone.
+    """
+
+    version: int
+    added: Seqs
+    removed: Seqs
+
+
+class Snapshot(Protocol):
+    """One collection at one moment, whatever is written meanwhile. For one thread; one iteration at a time."""
+
+    version: int
+
+    def count(self) -> int:
+        """Number of items."""
+
+    def records(self, chunk: int) -> Iterator[tuple[Seqs, bytes]]:
+        """All items' sequence numbers and joined code records, `chunk` items at a time, in order of insertion."""
+
+    def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
+        """All items' seq, id and (if wanted) payload, in order of insertion."""
+
+    def texts(self, seqs: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
+        """Id and payload by seq, for those that exist."""
+
+    def item(self, item_id: str) -> ItemRow | None:
+        """The item with this id."""
+
+    def page(self, after: int, limit: int) -> list[ItemRow]:
+        """Up to `limit` items with a seq above `after`, in order of insertion."""
+
+
+class Store(Protocol):
+    """Models, collections and items. Any method may be called from any thread.
+
+    Any of them may raise StorageFullError, StorageBusyError or StorageError. What raised has changed nothing.
+    """
+
+    def close(self) -> None:
+        """Finish the write in progress and let go of everything."""
+
+    def put_model(self, name: str, file: bytes) -> Literal["created", "replaced", "unchanged"]:
+        """Store a model file under a name; ModelInUseError if a collection uses another file under this name."""
+
+    def models(self) -> list[ModelRecord]:
+        """All models, by name."""
+
+    def model(self, name: str) -> ModelRecord:
+        """One model; UnknownModelError if there is none of this name."""
+
+    def model_file(self, name: str) -> bytes:
+        """A model's file; UnknownModelError if there is none of this name."""
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
+
+    def create_collection(self, name: str, model: str) -> tuple[CollectionRecord, bool]:
+        """The collection, and whether it is new.
+
+        Raises UnknownModelError, or CollectionConflictError if the collection exists with another model.
+        """
+
+    def collections(self) -> list[CollectionRecord]:
+        """All collections, by name."""
+
+    def drop_collection(self, record: CollectionRecord) -> None:
+        """Delete a collection and its items; UnknownCollectionError if it is gone already."""
+
+    def upsert(self, record: CollectionRecord, items: Sequence[NewItem]) -> Change:
+        """Store items with distinct ids, in this order; those whose id is known replace the old ones.
+
+        Raises UnknownCollectionError if the collection is gone.
+        """
+
+    def delete_ids(self, record: CollectionRecord, ids: Iterable[str]) -> Change:
+        """Delete the items with these ids that exist; UnknownCollectionError if the collection is gone."""
+
+    def delete_seqs(self, record: CollectionRecord, seqs: Iterable[int]) -> Change:
+        """Delete the items with these sequence numbers that exist; raises what `delete_ids` raises."""
+
+    def snapshot(self, record: CollectionRecord) -> AbstractContextManager[Snapshot]:
+        """The collection as it is now; UnknownCollectionError if it is gone."""

@@ -1,0 +1,72 @@
+"""One collection as a read transaction sees it."""
+
+# ruff: noqa: S608  (the only name put into SQL is that of a collection's table, made from its number)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import apsw
+import numpy as np
+
+from service.errors import UnknownCollectionError
+from service.store.interface import CollectionRecord, ItemRow, Seqs
+
+
+def items_table(record: CollectionRecord) -> str:
+    """Name of the table that holds a collection's items."""
+    return f"items_{record.number}"
+
+
+class SQLiteSnapshot:
+    """A collection at one moment (see `service.store.interface.Snapshot`).
+
+    Parameters
+    ----------
+    db:
+        Cursor of a read transaction; its first read, which fixes the moment, is done here.
+    record:
+        The collection; UnknownCollectionError if it is gone.
+    """
+
+    def __init__(self, db: apsw.Cursor, record: CollectionRecord) -> None:
+        version = db.execute("SELECT version FROM collections WHERE number = ?", (record.number,)).get
+        if not isinstance(version, int):
+            raise UnknownCollectionError(record.name)
+        self.version = version
+        self._db = db
+        self._table = items_table(record)
+
+    def count(self) -> int:
+        """Number of items."""
+        return int(self._db.execute(f"SELECT count(*) FROM {self._table}").get)
+
+    def records(self, chunk: int) -> Iterator[tuple[Seqs, bytes]]:
+        """All items' sequence numbers and joined code records, `chunk` items at a time, in order of insertion."""
+        rows = self._db.execute(f"SELECT seq, record FROM {self._table} ORDER BY seq")
+        while part := list(islice(rows, chunk)):
+            seqs, records = zip(*part, strict=True)
+            yield np.array(seqs, dtype=np.int64), b"".join(records)
+
+    def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
+        """All items' seq, id and (if wanted) payload, in order of insertion."""
+        yield from self._db.execute(
+            f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
+        )
+
+    def texts(self, seqs: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
+        """Id and payload by seq, for those that exist."""
+        sql = f"SELECT seq, id, payload FROM {self._table} WHERE seq = ?"
+        rows = self._db.executemany(sql, ((seq,) for seq in seqs))
+        return {seq: (item_id, payload) for seq, item_id, payload in rows}
+
+    def item(self, item_id: str) -> ItemRow | None:
+        """The item with this id."""
+        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE id = ?"
+        return next((ItemRow(*row) for row in self._db.execute(sql, (item_id,))), None)
+
+    def page(self, after: int, limit: int) -> list[ItemRow]:
+        """Up to `limit` items with a seq above `after`, in order of insertion."""
+        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
+        return [ItemRow(*row) for row in self._db.execute(sql, (after, limit))]

@@ -1,0 +1,220 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ccq_core import CCQ, CCQError
+from ccq_core.errors import FeatureError, InvalidInputError, NotFittedError, UnknownModalityError
+from tests.core.conftest import make_pairs
+
+
+def test_shapes_and_dtypes(model, pairs):
+    codes = model.encode(pairs)
+    assert codes.shape == (600, 3)
+    assert codes.dtype == np.uint8
+    assert model.code_width == 3
+    assert model.modalities == ("image", "text")
+    assert model.dims == {"image": 12, "text": 8}
+    assert model.project(pairs).shape == (600, 8)
+    assert model.decode(codes).shape == (600, 8)
+
+
+def test_fit_returns_self_and_stores_only_parameters_before():
+    model = CCQ(bits=8)
+    assert model.fit(make_pairs(50)) is model
+
+
+def test_use_before_fit():
+    for use in (
+        lambda m: m.encode({"image": np.ones((1, 2))}),
+        lambda m: m.decode(np.zeros((1, 5), np.uint8)),
+        lambda m: m.modalities,
+        lambda m: m.code_width,
+        lambda m: m.to_bytes(),
+        lambda m: m.distance_tables({"image": np.ones((1, 2))}),
+    ):
+        with pytest.raises(NotFittedError, match="fit"):
+            use(CCQ())
+
+
+def test_reconstructions_are_near_the_latent_vectors(model, pairs):
+    z = model.project(pairs)
+    error = np.square(z - model.decode(model.encode(pairs))).sum() / np.square(z - z.mean(axis=0)).sum()
+    assert error < 0.25
+
+
+def test_same_object_in_two_modalities_gets_near_codes(model, pairs):
+    """What the method is for: an image and its own text meet in the latent space."""
+    held_out = make_pairs(200, seed=7)
+    image, text = (model.project({name: held_out[name]}) for name in ("image", "text"))
+    unit = [z / np.linalg.norm(z, axis=1, keepdims=True) for z in (image, text)]
+    rank = (unit[0] @ unit[1].T).argsort(axis=1)[:, ::-1]
+    found = (rank[:, :10] == np.arange(200)[:, None]).any(axis=1).mean()
+    assert found > 0.6  # chance is .05
+
+
+def test_norm_byte_is_the_nearest_level(model, pairs):
+    codes = model.encode(pairs)
+    norms = np.square(model.decode(codes).astype(np.float64)).sum(axis=1)
+    chosen = model.norm_levels_[codes[:, -1]]
+    assert (np.abs(chosen - norms) <= np.abs(model.norm_levels_[None] - norms[:, None]).min(axis=1) + 1e-5).all()
+
+
+def test_rows_of_nan_are_single_modality_objects(model, pairs):
+    mixed = {name: array[:10].copy() for name, array in pairs.items()}
+    mixed["text"][3] = np.nan
+    mixed["image"][5] = np.nan
+    codes = model.encode(mixed)
+    assert (codes[3] == model.encode({"image": pairs["image"][3:4]})[0]).all()
+    assert (codes[5] == model.encode({"text": pairs["text"][5:6]})[0]).all()
+    assert (codes[0] == model.encode({n: a[:1] for n, a in pairs.items()})[0]).all()
+
+
+def test_empty_batches(model):
+    assert model.encode({"image": np.empty((0, 12))}).shape == (0, 3)
+    assert model.decode(np.empty((0, 3), np.uint8)).shape == (0, 8)
+
+
+def test_chunking_does_not_show(model, monkeypatch):
+    import ccq_core.model as module
+
+    data = make_pairs(101, seed=4)
+    whole = model.project(data)
+    monkeypatch.setattr(module, "_CHUNK_ROWS", 7)
+    assert np.allclose(model.project(data), whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [("image", "text"), ("image",), ("image", "text", "audio")])
+def test_any_number_of_modalities(parts):
+    data = {name: array for name, array in make_pairs(300, dims=(12, 8, 9)).items() if name in parts}
+    model = CCQ(bits=16, weights={parts[-1]: 2.0}).fit(data)
+    assert model.encode(data).shape == (300, 3)
+    assert CCQ.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+
+
+def test_semi_paired_and_missing_rows_train():
+    data = make_pairs(300)
+    data["image"][:100] = np.nan
+    data["text"][200:] = np.nan
+    model = CCQ(bits=16).fit(data)
+    assert np.isfinite(model.losses_).all()
+    assert model.encode(data).shape == (300, 3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 255, 257])
+def test_few_training_objects(n):
+    data = make_pairs(n)
+    model = CCQ(bits=16).fit(data)
+    codes = model.encode(data)
+    assert codes.shape == (n, 3)
+    assert np.isfinite(model.decode(codes)).all()
+    assert model.save is not None
+
+
+def test_constant_features_train_to_something_finite():
+    model = CCQ(bits=8).fit({"image": np.ones((20, 4)), "text": np.zeros((20, 3))})
+    assert np.isfinite(model.decode(model.encode({"image": np.ones((1, 4))}))).all()
+
+
+def test_same_seed_gives_the_same_bytes_and_another_seed_does_not(pairs):
+    first = CCQ(bits=16, seed=5).fit(pairs).to_bytes()
+    assert CCQ(bits=16, seed=5).fit(pairs).to_bytes() == first
+    assert CCQ(bits=16, seed=6).fit(pairs).to_bytes() != first
+
+
+def test_another_process_trains_the_same_bytes(model):
+    """Nothing depends on hash seeds, import order or object addresses."""
+    script = (
+        "import sys, hashlib; from tests.core.conftest import make_pairs; from ccq_core import CCQ;"
+        "print(hashlib.sha256(CCQ(bits=16, seed=3).fit(make_pairs(600)).to_bytes()).hexdigest())"
+    )
+    import hashlib
+
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == hashlib.sha256(model.to_bytes()).hexdigest()
+
+
+def test_presets():
+    paper = CCQ.preset("paper", bits=16)
+    assert paper.metric == "euclidean"
+    assert paper.weights == {"text": 5.0}
+    assert CCQ.preset("default").bits == 32
+    with pytest.raises(InvalidInputError, match="default or paper"):
+        CCQ.preset("best")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"bits": 12}, "bits: expected a multiple of 8"),
+        ({"bits": "32"}, "bits: expected a whole number"),
+        ({"bits": 32.0}, "bits: expected a whole number"),
+        ({"bits": 0}, "bits"),
+        ({"bits": 136}, "bits"),
+        ({"dim": 0}, "dim: expected 1 to 8"),
+        ({"dim": 9}, "dim: expected 1 to 8"),
+        ({"weights": {"sound": 1.0}}, "'sound' is no modality"),
+        ({"weights": {"text": 0.0}}, "positive"),
+        ({"weights": {"text": float("nan")}}, "positive"),
+        ({"metric": "hamming"}, "metric"),
+        ({"mapping": "cca"}, "mapping"),
+        ({"mapping_ridge": 0.0}, "mapping_ridge"),
+        ({"codebook_ridge": -1.0}, "codebook_ridge"),
+        ({"iterations": 0}, "iterations"),
+        ({"sweeps": -1}, "sweeps"),
+        ({"seed": -1}, "seed"),
+        ({"start": "random"}, "start"),
+        ({"preprocess": "whiten"}, "whiten"),
+        ({"preprocess": {"image": "zscore"}}, "no entry for modality 'text'"),
+    ],
+)
+def test_bad_parameters_are_named_in_fit(changes, words, pairs):
+    with pytest.raises(InvalidInputError, match=words):
+        CCQ(**changes).fit(pairs)
+
+
+def test_bad_modality_names(pairs):
+    for name in ("pair", "", "a b", "ünï", "x" * 65):
+        with pytest.raises(InvalidInputError, match="modality"):
+            CCQ(bits=8).fit({name: pairs["image"]})
+
+
+def test_a_modality_that_nobody_has(pairs):
+    with pytest.raises(FeatureError, match="every row is NaN"):
+        CCQ(bits=8).fit({"image": pairs["image"], "text": np.full((600, 8), np.nan)})
+
+
+def test_bad_features_in_use(model):
+    with pytest.raises(FeatureError, match="expected 12 numbers, got 5"):
+        model.encode({"image": np.ones((1, 5))})
+    with pytest.raises(UnknownModalityError, match="audio"):
+        model.encode({"audio": np.ones((1, 5))})
+    with pytest.raises(InvalidInputError, match="codes"):
+        model.decode(np.zeros((2, 7), np.uint8))
+    with pytest.raises(InvalidInputError, match="codes"):
+        model.decode(np.zeros((2, 3), np.int64))
+
+
+def test_huge_but_finite_features_never_become_nan(model):
+    z = model.project({"image": np.full((1, 12), 1e12)})
+    assert np.isfinite(z).all()
+    with pytest.raises(FeatureError, match="1e15"):
+        model.project({"image": np.full((1, 12), 1e20)})
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(pairs):
+    model = CCQ(bits=16, seed=3).fit(pairs)
+    before = model.to_bytes()
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(make_pairs(100, seed=9), callback=stop)
+    assert model.to_bytes() == before
+
+
+def test_every_error_is_a_ccq_error():
+    with pytest.raises(CCQError):
+        CCQ().fit({})

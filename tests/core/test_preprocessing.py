@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from ccq_core.errors import InvalidInputError
+from ccq_core.preprocessing import array_shapes, check_steps, fit_preprocessing
+
+
+@pytest.fixture
+def x():
+    rng = np.random.default_rng(0)
+    return (rng.standard_normal((500, 6)) @ rng.standard_normal((6, 6)) + 3).astype(np.float32)
+
+
+def apply(steps, x):
+    return fit_preprocessing(check_steps(steps), x).apply(x)
+
+
+def test_zscore(x):
+    y = apply("zscore", x)
+    assert np.allclose(y.mean(axis=0), 0, atol=1e-5)
+    assert np.allclose(y.std(axis=0), 1, atol=1e-4)
+
+
+def test_zscore_makes_constant_dimensions_zero(x):
+    x[:, 2] = 1e6
+    assert (apply("zscore", x)[:, 2] == 0).all()
+
+
+def test_center_l2_sqrt_unit(x):
+    assert np.allclose(apply("center", x).mean(axis=0), 0, atol=1e-5)
+    assert np.allclose(np.linalg.norm(apply("l2", x), axis=1), 1, atol=1e-6)
+    assert np.allclose(apply("sqrt", x), np.sign(x) * np.abs(x) ** 0.5)
+    assert np.isclose(np.square(apply("center,unit", x)).sum(axis=1).mean(), 1, atol=1e-5)
+
+
+def test_l2_keeps_zero_rows(x):
+    x[3] = 0
+    assert (apply("l2", x)[3] == 0).all()
+
+
+def test_zca_shrinks_towards_white_without_rotation(x):
+    y = apply("zca", x).astype(np.float64)
+    centred = (x - x.mean(axis=0)).astype(np.float64)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(x))
+    expected = values / (values + values.mean())  # ridge of one mean eigenvalue
+    assert np.allclose(vectors.T @ (y.T @ y / len(x)) @ vectors, np.diag(expected), atol=1e-4)
+
+
+def test_zca_of_rank_deficient_and_constant_features_is_finite():
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.ones(5), size=100).astype(np.float32)  # rows sum to one
+    assert np.isfinite(apply("zca,unit", rows)).all()
+    assert (apply("zca,unit", np.ones((10, 3), np.float32)) == 0).all()
+
+
+def test_steps_chain_in_order(x):
+    fitted = fit_preprocessing(("l2", "center", "unit"), x)
+    y = x / np.linalg.norm(x, axis=1, keepdims=True)
+    y = y - y.mean(axis=0)
+    y = y / np.sqrt(np.square(y).sum(axis=1).mean())
+    assert np.allclose(fitted.apply(x), y, atol=1e-5)
+    for step, arrays in zip(fitted.steps, fitted.arrays, strict=True):
+        assert {name: array.shape for name, array in arrays.items()} == array_shapes(step, 6)
+        assert all(array.dtype == np.float32 for array in arrays.values())
+
+
+def test_step_names():
+    assert check_steps(" zscore , unit ") == ("zscore", "unit")
+    assert check_steps("none") == ()
+    assert check_steps(["l2"]) == ("l2",)
+    with pytest.raises(InvalidInputError, match=r"'whiten'; known are none, l2"):
+        check_steps("whiten")

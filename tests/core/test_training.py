@@ -1,0 +1,157 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from ccq_core.features import FeatureSet, check_features
+from ccq_core.mappings import procrustes, ridge
+from ccq_core.quantizer import decode
+from ccq_core.training import fuse, initial_mappings, train
+from tests.core.conftest import make_pairs
+
+
+def run(x: FeatureSet, **changes):
+    settings = {
+        "m": 2,
+        "dim": 5,
+        "weights": {name: 1.0 + i for i, name in enumerate(x)},
+        "sweeps": 3,
+        "iterations": 12,
+        "tolerance": 0.0,
+        "ridge": 1e-6,
+        "start": "joint",
+        "rng": np.random.default_rng(0),
+    }
+    return train(x, **{**settings, **changes}), {**settings, **changes}
+
+
+def centred(n=400, dims=(12, 8), missing=0.0, seed=0):
+    data = make_pairs(n, seed=seed, dims=dims)
+    data = {name: array - array.mean(axis=0) for name, array in data.items()}
+    rng = np.random.default_rng(9)
+    if missing:
+        absent = rng.random((n, len(dims))) < missing
+        absent[absent.all(axis=1), 0] = False
+        for i, array in enumerate(data.values()):
+            array[absent[:, i]] = np.nan
+    return check_features(data)
+
+
+def eqn4(x, trained, weights):
+    """The paper's objective, Eqn. 4, written out."""
+    y = decode(trained.codebooks, trained.codes).astype(np.float64)
+    total = 0.0
+    for name, array in x.arrays.items():
+        residual = array - y @ trained.mappings[name].T.astype(np.float64)
+        total += weights[name] * np.square(residual)[x.present[name]].sum()
+    return total
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("dims", [(12, 8), (12, 8, 9)])
+def test_reported_loss_is_eqn_4_over_the_energy(dims, missing):
+    x = centred(dims=dims, missing=missing)
+    trained, settings = run(x)
+    weights = settings["weights"]
+    energy = sum(weights[v] * np.square(x.arrays[v].astype(np.float64)).sum() for v in x)
+    assert trained.losses[-1] == pytest.approx(eqn4(x, trained, weights) / energy, rel=1e-4)
+
+
+@pytest.mark.parametrize("start", ["joint", "identity"])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_every_iteration_lowers_the_loss(start, missing):
+    trained, _ = run(centred(missing=missing), start=start)
+    losses = np.array(trained.losses)
+    assert len(losses) > 2
+    assert (np.diff(losses) <= 1e-5).all()
+    assert losses[-1] < losses[0]
+
+
+def test_mappings_are_orthonormal():
+    trained, _ = run(centred())
+    for r in trained.mappings.values():
+        assert np.allclose(r.T @ r, np.eye(5), atol=1e-5)
+
+
+def test_training_explains_most_of_structured_data():
+    trained, _ = run(centred(), m=4)
+    assert trained.losses[-1] < 0.15
+
+
+def test_wholly_unpaired_modalities_train():
+    x = make_pairs(400)
+    x["image"][:200] = np.nan
+    x["text"][200:] = np.nan
+    trained, _ = run(check_features({k: v - np.nanmean(v, axis=0) for k, v in x.items()}))
+    assert np.isfinite(trained.losses).all()
+    assert trained.losses[-1] < 0.5
+
+
+def test_unpaired_objects_improve_a_model_with_few_pairs():
+    """The purpose of semi-paired training: mappings and codebooks see more data."""
+    many = make_pairs(1000, seed=1)
+    held_out = make_pairs(500, seed=2)
+    mean = {name: array.mean(axis=0) for name, array in many.items()}
+    x = {name: array - mean[name] for name, array in many.items()}
+    few = check_features({name: array[:30] for name, array in x.items()})
+    x["image"][30:500] = np.nan
+    x["text"][500:] = np.nan
+    both = check_features(x)
+
+    def unexplained(trained):
+        from ccq_core.quantizer import AdditiveQuantizer
+
+        test = check_features({name: array - mean[name] for name, array in held_out.items()})
+        z, _ = fuse({v: test.arrays[v] @ r for v, r in trained.mappings.items()}, test, {"image": 1.0, "text": 1.0})
+        y = decode(trained.codebooks, AdditiveQuantizer(trained.codebooks).encode(z))
+        return sum(np.square(test.arrays[v] - y @ trained.mappings[v].T).sum() for v in test)
+
+    assert unexplained(run(both)[0]) < 0.8 * unexplained(run(few)[0])
+
+
+def test_convergence_stops_early_and_callback_sees_every_iteration():
+    seen = []
+    trained, _ = run(centred(), iterations=100, tolerance=1e-3, callback=seen.append)
+    assert len(trained.losses) < 100
+    assert [p.loss for p in seen] == trained.losses
+    assert [p.iteration for p in seen] == list(range(1, len(seen) + 1))
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
+
+
+def test_joint_start_beats_identity_on_pairs():
+    joint, _ = run(centred(), iterations=1)
+    identity, _ = run(centred(), iterations=1, start="identity")
+    assert joint.losses[0] < identity.losses[0]
+
+
+def test_initial_mappings_are_orthonormal_for_any_overlap():
+    for missing in (0.0, 0.5, 0.9):
+        x = centred(n=60, dims=(12, 8, 9), missing=missing)
+        for r in initial_mappings(x, 5, dict.fromkeys(x, 1.0), "joint").values():
+            assert np.allclose(r.T @ r, np.eye(5), atol=1e-4)
+
+
+def test_fuse_is_the_weighted_mean_of_what_is_present():
+    x = check_features({"a": np.array([[1.0], [np.nan], [2.0]]), "b": np.array([[5.0], [3.0], [np.nan]])})
+    z, w = fuse(x.arrays, x, {"a": 1.0, "b": 3.0})
+    assert z[:, 0].tolist() == [4.0, 3.0, 2.0]
+    assert w.tolist() == [4.0, 3.0, 1.0]
+
+
+def test_procrustes_beats_nearby_rotations():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((100, 6)), rng.standard_normal((100, 3))
+    best = procrustes(x.T @ y).astype(np.float64)
+    assert np.allclose(best.T @ best, np.eye(3), atol=1e-6)
+    for _ in range(20):
+        other, _ = np.linalg.qr(best + 0.05 * rng.standard_normal(best.shape))
+        assert np.square(x - y @ best.T).sum() <= np.square(x - y @ other.T).sum() + 1e-6
+
+
+def test_ridge_solves_its_normal_equations():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((100, 6)), rng.standard_normal((100, 3))
+    gram, cross = x.T @ x, x.T @ y
+    w = ridge(gram, cross, 0.5).astype(np.float64)
+    assert np.allclose((gram + 0.5 * np.trace(gram) / 6 * np.eye(6)) @ w, cross, atol=1e-4)
+    assert (ridge(np.zeros((2, 2)), np.zeros((2, 1)), 0.1) == 0).all()

@@ -1,0 +1,39 @@
+"""Settings: from the environment, described, and refused where they make no sense."""
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+
+def test_they_come_from_the_environment_and_arguments_come_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("CCQ_DATA", str(tmp_path))
+    monkeypatch.setenv("CCQ_PORT", "9000")
+    monkeypatch.setenv("CCQ_DEFAULT_COLLECTION", "mine")
+    assert Settings().data == tmp_path
+    assert Settings().port == 9000
+    assert Settings(port=1).port == 1
+    assert Settings().default_collection == "mine"
+    assert Settings().search_threads >= 1
+
+
+def test_each_has_a_description():
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"data": "x", "port": 65536},
+        {"data": "x", "default_collection": "a/b"},
+        {"data": "x", "search_threads": 0},
+        {"data": "x", "log_level": "loud"},
+        {"data": "x", "unknown": 1},
+    ],
+)
+def test_what_makes_no_sense_is_refused(monkeypatch, given):
+    monkeypatch.delenv("CCQ_DATA", raising=False)
+    with pytest.raises(ValidationError):
+        Settings(**given)

@@ -1,0 +1,44 @@
+"""docs/service.md names every route, error code and setting."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from service.problems import KINDS, NO_METHOD, NO_ROUTE
+from service.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+SERVICE = (ROOT / "docs/service.md").read_text(encoding="utf-8")
+DOCUMENT = json.loads((ROOT / "openapi/openapi.json").read_text(encoding="utf-8"))
+
+
+def test_every_route_is_documented():
+    for path, methods in DOCUMENT["paths"].items():
+        assert f"{path}`" in SERVICE, path
+        for method in methods:
+            if not path.startswith("/collections/{collection}/"):
+                assert f"`{method.upper()} {path}`" in SERVICE, (method, path)
+
+
+def test_documented_routes_exist():
+    for method, path in re.findall(r"`(GET|PUT|POST|DELETE) (/[^`?]*)`", SERVICE):
+        assert method.lower() in DOCUMENT["paths"][path], (method, path)
+
+
+def test_every_error_code_is_documented_with_its_status():
+    for kind in {*KINDS.values(), NO_ROUTE, NO_METHOD}:
+        assert f"| `{kind.code}` | {kind.status} |" in SERVICE, kind
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_is_documented(name):
+    field = Settings.model_fields[name]
+    assert f"| `CCQ_{name.upper()}` | " in SERVICE
+    assert field.description in SERVICE
+
+
+def test_json_examples_are_json():
+    for block in re.findall(r"```json\n(.*?)```", SERVICE, flags=re.DOTALL):
+        json.loads(block)
