@@ -1,14 +1,16 @@
 # Built from the checkout: docker build -t ccq-search .
 FROM python:3.12-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY ccq_core ccq_core
 COPY service service
 COPY ccq_cli ccq_cli
-RUN python3 -m venv /opt/ccq && /opt/ccq/bin/pip install --no-cache-dir .
+RUN python3 -m venv /opt/ccq \
+    && /opt/ccq/bin/pip install --no-cache-dir --constraint constraints.txt . \
+    && /opt/ccq/bin/pip uninstall --yes setuptools pip
 
 FROM python:3.12-slim
-RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin ccq \
+RUN useradd --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin ccq \
     && install -d -o ccq -m 0750 /data
 COPY --from=build /opt/ccq /opt/ccq
 ENV PATH=/opt/ccq/bin:$PATH PYTHONUNBUFFERED=1 CCQ_DATA=/data CCQ_HOST=0.0.0.0 CCQ_PORT=8000

@@ -79,4 +79,5 @@ def _words(response: httpx.Response) -> str:
         errors = problem.get("errors") or []
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return f"{response.status_code} {response.reason_phrase} from {response.url}"
-    return "\n".join(lines + [f"  {error.get('pointer', '')} {error.get('detail', '')}" for error in errors[:5]])
+    # The detail is the first fault; the others follow.
+    return "\n".join(lines + [f"  {error.get('detail', '')}" for error in errors[1:5]])

@@ -23,7 +23,7 @@ def training_progress(label: str) -> Iterator[Callable[[Trained], None]]:
         TextColumn("loss {task.fields[loss]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
         task = progress.add_task(label, total=None, loss="-")
 
         def report(step: Trained) -> None:

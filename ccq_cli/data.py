@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,6 +42,15 @@ def read_features(sources: Sequence[str]) -> dict[str, NDArray[Any]]:
             raise InvalidInputError(f"modality {name!r} is named twice")
         features[name] = read_array(path)
     return features
+
+
+def check_output(path: str) -> None:
+    """Refuse a file that could not be written, before the work is done; raises OSError."""
+    directory = Path(path).absolute().parent
+    if not directory.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"no directory {directory}", path)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(errno.EACCES, f"directory {directory} cannot be written to", path)
 
 
 def read_array(path: str) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from ccq_cli.console import out
-from ccq_cli.data import DATA_HELP, read_features
+from ccq_cli.data import DATA_HELP, check_output, read_features
 from ccq_core import CCQ
 from ccq_core.modelfile import write
 
@@ -22,6 +22,7 @@ def command(model: str, data: tuple[str, ...], output: str) -> None:
 
     An object with several modalities becomes one fused item.
     """
+    check_output(output)
     codes = CCQ.load(model).encode(read_features(data))
     buffer = io.BytesIO()
     np.save(buffer, codes)

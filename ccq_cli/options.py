@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ccq_core.distances import METRICS
+from ccq_core.preprocessing import STEPS
 from ccq_core.presets import PRESETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,7 +44,7 @@ def training_options(function: Function) -> Function:
             click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
             click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
             click.option("--dim", type=int, help="Latent dimension."),
-            click.option("--preprocess", help="Steps, as in zca,unit; see the documentation."),
+            click.option("--preprocess", help=f"Steps, joined by commas, of {', '.join(STEPS)}."),
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
             click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
             click.option("--sweeps", type=int, help="Rounds of ICM."),

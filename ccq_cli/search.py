@@ -7,18 +7,20 @@ from typing import Any
 
 import click
 import orjson
+from numpy.typing import NDArray
 from rich.table import Table
 
 from ccq_cli.api import Api, service_options, to_base64
 from ccq_cli.console import out
 from ccq_cli.data import read_features
 from ccq_core.errors import InvalidInputError
+from ccq_core.features import check_array
 
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @click.option("--row", type=click.IntRange(0), default=0, show_default=True, help="Row of the arrays to search with.")
-@click.option("--database", multiple=True, help="image, text, pair, ...; several make one merged ranking.")
+@click.option("--database", multiple=True, help="image, text, pair, ...; given several times: one merged ranking.")
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True)
 @click.option("--filter", "condition", help="Filter on payloads, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="The service's reply, for programs.")
@@ -42,12 +44,10 @@ def command(
         body["query_id"] = query[0].removeprefix("id=")
     else:
         features = read_features(query)
-        for name, array in features.items():
-            if row >= len(array):
-                raise InvalidInputError(f"--row {row}: {name} has {len(array)} rows")
-        body["query"] = {name: to_base64(array[row]) for name, array in features.items()}
-    if database:
-        body["database"] = list(database) if len(database) > 1 else database[0]
+        body["query"] = {name: to_base64(_row(name, array, row)) for name, array in features.items()}
+    names = [name for given in database for name in given.split(",")]
+    if names:
+        body["database"] = names if len(names) > 1 else names[0]
     if condition is not None:
         try:
             body["filter"] = orjson.loads(condition)
@@ -64,3 +64,15 @@ def command(
         table.add_row(str(rank), hit["id"], hit["database"], f"{hit['score']:.4f}", payload)
     out.print(table)
     out.print(f"{reply['took_ms']:.1f} ms")
+
+
+def _row(name: str, array: NDArray[Any], row: int) -> NDArray[Any]:
+    """One row; an array of one dimension is one vector."""
+    table = array[None, :] if array.ndim == 1 else array
+    if row >= len(table):
+        raise InvalidInputError(f"--row {row}: {name} has {len(table)} rows")
+    vector, present = check_array(name, table[row : row + 1])
+    if not present.all():
+        raise InvalidInputError(f"--row {row}: {name} is all NaN there")
+    row_vector: NDArray[Any] = vector[0]
+    return row_vector

@@ -53,9 +53,9 @@ class DistanceTables:
 
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""
+        # The quantized norm can take a distance a little out of its range.
         if self.metric == "cosine":
-            return (1.0 + keys).astype(np.float32)
-        # The quantized norm can take a tiny distance below zero.
+            return np.clip(1.0 + keys, 0.0, 2.0).astype(np.float32)
         return np.maximum(self.square_norm[:, None] + keys, 0.0).astype(np.float32)
 
 

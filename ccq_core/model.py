@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from ccq_core import modelfile
 from ccq_core.distances import METRICS, DistanceTables, Metric, check_metric, distance_tables
-from ccq_core.errors import FeatureError, InvalidInputError, ModelFormatError, NotFittedError
+from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
 from ccq_core.features import MAX_ABS, Features, FeatureSet, Float32, check_features
 from ccq_core.mappings import ridge
 from ccq_core.norms import encode_norms, fit_levels, square_norms
@@ -28,6 +29,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _MAX_CODEBOOKS = 16
 _NORM_SAMPLE = 100_000
 _CHUNK_ROWS = 1 << 14
+_BLAS_THREADS_FROM = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -155,19 +157,22 @@ class CCQ:
         steps = {name: self._steps(name) for name in raw}
         preprocessing = {name: fit_preprocessing(steps[name], raw.arrays[name][raw.present[name]]) for name in raw}
         x = _preprocess(raw, preprocessing)
-        trained = train(
-            x,
-            m=self.bits // 8,
-            dim=dim,
-            weights=weights,
-            sweeps=self.sweeps,
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-            ridge=self.codebook_ridge,
-            start=self.start,
-            rng=np.random.default_rng(self.seed),
-            callback=callback,
-        )
+        # Small matrices gain nothing from several threads, and on busy processors BLAS threads wait for each other.
+        small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
+        with threadpool_limits(1 if small else None, user_api="blas"):
+            trained = train(
+                x,
+                m=self.bits // 8,
+                dim=dim,
+                weights=weights,
+                sweeps=self.sweeps,
+                iterations=self.iterations,
+                tolerance=self.tolerance,
+                ridge=self.codebook_ridge,
+                start=self.start,
+                rng=np.random.default_rng(self.seed),
+                callback=callback,
+            )
         quantizer = AdditiveQuantizer(trained.codebooks)
         mappings = trained.mappings
         if self.mapping == "ridge":
@@ -315,7 +320,10 @@ class CCQ:
         ModelFormatError, ModelTruncatedError, ModelCorruptError, ModelVersionError
             See `ccq_core.errors`.
         """
-        return cls.from_bytes(modelfile.read(path))
+        try:
+            return cls.from_bytes(modelfile.read(path))
+        except ModelFileError as error:
+            raise type(error)(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -157,7 +157,7 @@ def _header_length(head: bytes, size: int) -> int:
         raise ModelTruncatedError(f"the file has {size} bytes, fewer than the 8 that a model file starts with")
     length: int = struct.unpack("<Q", head[:8])[0]
     if length > _MAX_HEADER:
-        raise ModelFormatError(f"no CCQ model: {head[:8]!r} is not the length of a safetensors header")
+        raise ModelFormatError(f"no CCQ model: it starts with {head[:8]!r}, not with a safetensors header")
     if 8 + length > size:
         raise ModelTruncatedError(f"the file ends at byte {size}, inside its header of {length} bytes")
     return length

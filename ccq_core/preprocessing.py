@@ -151,3 +151,5 @@ _STEPS = {
     "zca": _Step(_fit_zca, _zca, {"mean": "P", "matrix": "PP"}),
     "unit": _Step(_fit_unit, _unit, {"scale": "1"}),
 }
+
+STEPS = tuple(_STEPS)

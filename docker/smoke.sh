@@ -6,10 +6,12 @@ set -eu
 ccq serve --port 8000 &
 server=$!
 for _ in $(seq 60); do
+    kill -0 "$server" || { echo "smoke: the service ended"; exit 1; }
     if ccq health >/dev/null 2>&1; then break; fi
     sleep 0.5
 done
 ccq health
+kill -0 "$server"  # it is this service that answered
 # The demo starts a service of its own on a free port, and searches it in every direction.
 ccq demo
 kill "$server"

@@ -31,6 +31,19 @@ _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
 _NOT_A_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
 _TAGS = frozenset(TAGS.values())
 
+# Pydantic's messages speak of Python; these speak of JSON.
+_MESSAGES = {
+    "extra_forbidden": "unknown key",
+    "missing": "missing",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "dict_type": "expected an object",
+    "list_type": "expected a list",
+    "string_type": "expected a string",
+    "bool_type": "expected true or false",
+    "too_short": "expected at least one",
+}
+
 
 async def read_json(request: Request, limit: int) -> bytes:
     """The bytes of a JSON body, not parsed yet.
@@ -106,9 +119,5 @@ def json_body(model: type[BaseModel], **examples: Any) -> dict[str, Any]:
 
 def _fault(location: Location, kind: str, message: str) -> Fault:
     """A fault from one of Pydantic's errors."""
-    if kind == "extra_forbidden":
-        message = "unknown key"
-    elif kind == "missing":
-        message = "missing"
-    message = message.removeprefix("Value error, ")
+    message = _MESSAGES.get(kind, message).removeprefix("Value error, ")
     return Fault.at(tuple(step for step in location if step not in _TAGS), message[:1].lower() + message[1:])

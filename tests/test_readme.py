@@ -13,6 +13,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
 # Blocks that are not run here, by their first words.
 ELSEWHERE = {
     "make demo": "what continuous integration itself runs",
+    "ccq index": "the same verbs on the same kind of files: tests/cli/test_online_verbs.py",
     "ccq train": "the same verbs on the same kind of files: tests/cli/test_online_verbs.py",
     "curl -s": "the same requests over HTTP: tests/cli/test_online_verbs.py",
 }

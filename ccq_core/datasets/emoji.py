@@ -26,7 +26,7 @@ def item_text(name: str, keywords: Sequence[str]) -> str:
     return KEYWORD_SEPARATOR.join([name, *keywords])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EmojiItems:
     """n emoji, row by row; every field has n entries in the same order."""
 
@@ -49,6 +49,9 @@ class EmojiItems:
 
     def __len__(self) -> int:
         return len(self.glyphs)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} emoji, {' '.join(self.glyphs[:3])} ...>"
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ccq_core import __version__
 from service.errors import NotReadyError
@@ -13,6 +13,12 @@ from service.routes.common import RuntimeArg
 from service.schemas.admin import Status, Version
 
 router = APIRouter(tags=["operations"])
+
+
+@router.get("/", include_in_schema=False)
+async def root() -> Response:
+    """A person with a browser is shown what there is."""
+    return RedirectResponse("/docs")
 
 
 @router.get("/livez", response_model=Status)

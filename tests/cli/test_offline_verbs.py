@@ -107,7 +107,7 @@ def test_evaluate_a_trained_model_and_metric(dataset, model_file):
         (["train", "nothing.npz", "-o", "m.ccq"], "nothing.npz: No such file"),
         (["train", "image", "-o", "m.ccq"], "No such file"),
         (["train", "image=a.npy", "text", "-o", "m.ccq"], "NAME=FILE.npy"),
-        (["info", "broken.ccq"], "not the length of a safetensors header"),
+        (["info", "broken.ccq"], "broken.ccq: no CCQ model"),
         (["evaluate", "broken.ccq"], "not a readable .npz file"),
         (["frobnicate"], "No such command"),
         (["health", "--url", "http://127.0.0.1:1"], "ccq serve"),

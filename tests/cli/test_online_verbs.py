@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from ccq_cli.api import Api
 from ccq_cli.main import main
 from ccq_core import CCQ, CodeIndex
 
@@ -25,7 +26,7 @@ def indexed(files, url):
     options = ["--ids", files / "ids.txt", "--payloads", files / "items.jsonl", "--batch", 70, "--url", url]
     result = ccq("index", *arrays, *options)
     assert result.exit_code == 0, result.output
-    assert "300 items in collection default" in result.output
+    assert "indexed 300 items into collection default" in result.output
     return url
 
 
@@ -137,3 +138,84 @@ def test_serve_says_in_one_line_why_it_cannot_start(url, files, tmp_path):
     assert "Address already in use" in serve_and_fail("--data", tmp_path, "--port", port)
     (tmp_path / "broken.ccq").write_bytes(b"no model at all")
     assert "safetensors" in serve_and_fail("--data", tmp_path, "--port", 0, "--model", tmp_path / "broken.ccq")
+
+
+@pytest.fixture
+def semi(tmp_path, files):
+    """Arrays of 30 pairs of which row 4 has no text and row 7 nothing, ids and payloads."""
+    arrays = {name: np.load(files / f"{name}.npy")[:30].copy() for name in ("image", "text")}
+    arrays["text"][[4, 7]] = np.nan
+    arrays["image"][7] = np.nan
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "ids.txt").write_text("".join(f"semi-{i}\r\n" for i in range(30)), newline="")
+    return [f"{name}={tmp_path / name}.npy" for name in arrays], tmp_path
+
+
+def items(url):
+    with Api(url) as api:
+        return {item["id"]: item for item in api.call("GET", "/items?limit=1000")["items"]}
+
+
+def test_index_leaves_out_rows_without_features(url, semi):
+    arrays, directory = semi
+    result = ccq("index", *arrays, "--ids", directory / "ids.txt", "--batch", 10, "--url", url)
+    assert result.exit_code == 0, result.output
+    assert "indexed 29 items into collection default; 1 rows without features left out" in result.output
+    stored = items(url)
+    assert stored["semi-4"]["databases"] == ["image"]
+    assert stored["semi-5"]["databases"] == ["image", "text", "pair"]
+    assert "semi-7" not in stored
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("half NaN", "features['image'][25]: number 3: NaN"),
+        ("twice", "lines 3 and 29 are both 'x'"),
+        ("payload", "p.jsonl: line 28: not valid JSON"),
+        ("payload kind", "p.jsonl: line 28: expected a JSON object, got [1]"),
+        ("encoding", "ids.txt: not UTF-8"),
+        ("short", "expected 30 lines"),
+    ],
+)
+def test_index_checks_everything_before_it_sends_anything(url, semi, fault, words):
+    arrays, directory = semi
+    ids, payloads = [f"new-{i}" for i in range(30)], ["{}"] * 30
+    match fault:
+        case "half NaN":
+            image = np.load(directory / "image.npy")
+            image[25, 3] = np.nan
+            np.save(directory / "image.npy", image)
+        case "twice":
+            ids[2] = ids[28] = "x"
+        case "payload":
+            payloads[27] = "{"
+        case "payload kind":
+            payloads[27] = "[1]"
+        case "short":
+            ids.pop()
+    (directory / "ids.txt").write_bytes(b"\xff\n" * 30 if fault == "encoding" else "\n".join(ids).encode())
+    (directory / "p.jsonl").write_text("\n".join(payloads) + "\n")
+    options = ["--ids", directory / "ids.txt", "--payloads", directory / "p.jsonl", "--batch", 10]
+    result = ccq("index", *arrays, *options, "--url", url)
+    assert result.exit_code == 1
+    assert words in result.output
+    assert not {"x", *ids} & set(items(url))
+
+
+def test_index_says_how_far_it_got(url, semi):
+    arrays, directory = semi
+    payloads = ["{}"] * 30
+    payloads[15] = '{"big": "' + "x" * 100_000 + '"}'  # only the service knows its limit
+    (directory / "p.jsonl").write_text("\n".join(payloads))
+    result = ccq("index", *arrays, "--payloads", directory / "p.jsonl", "--batch", 10, "--url", url)
+    assert result.exit_code == 1
+    assert "the first 10 of 29 items are indexed, row 11 is next" in result.output
+
+
+def test_search_takes_one_vector_and_databases_in_one_word(indexed, files, tmp_path):
+    np.save(tmp_path / "one.npy", np.load(files / "text.npy")[3])
+    result = ccq("search", f"text={tmp_path / 'one.npy'}", "--database", "image,text", "--json", "--url", indexed)
+    assert result.exit_code == 0, result.output
+    assert {hit["database"] for hit in json.loads(result.stdout)["results"]} <= {"image", "text"}
