@@ -17,6 +17,7 @@ from service.errors import (
     BodyTooLargeError,
     ClientGoneError,
     EmptyBodyError,
+    EncodingError,
     Fault,
     InvalidJsonError,
     InvalidRequestError,
@@ -30,6 +31,7 @@ T = TypeVar("T", bound=BaseModel)
 _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
 _NOT_A_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
 _TAGS = frozenset(TAGS.values())
+_MOST_BRACKETS = 1 << 20  # a list or an object of three bytes takes a hundred in memory
 
 # Pydantic's messages speak of Python; these speak of JSON.
 _MESSAGES = {
@@ -42,6 +44,7 @@ _MESSAGES = {
     "string_type": "expected a string",
     "bool_type": "expected true or false",
     "too_short": "expected at least one",
+    "too_long": "expected fewer",
 }
 
 
@@ -50,7 +53,7 @@ async def read_json(request: Request, limit: int) -> bytes:
 
     Raises
     ------
-    MediaTypeError, BodyTooLargeError, EmptyBodyError, ClientGoneError
+    MediaTypeError, EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if not _JSON.fullmatch(kind):
@@ -61,6 +64,9 @@ async def read_json(request: Request, limit: int) -> bytes:
 
 async def read_bytes(request: Request, limit: int) -> bytes:
     """The bytes of a body of any kind; raises what `read_json` raises, except MediaTypeError."""
+    encoding = request.headers.get("content-encoding", "").strip()
+    if encoding.lower() not in ("", "identity"):
+        raise EncodingError(f"Content-Encoding: expected none, got {shorten(encoding)}; send the body as it is")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
         raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {announced[:40]}")
@@ -77,19 +83,36 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-def parse(body: bytes, model: type[T]) -> T:
+def parse(body: bytes, model: type[T], **longest: int) -> T:
     """A body as a checked request. Runs in a worker thread.
+
+    Parameters
+    ----------
+    body, model:
+        The body, and what it should be.
+    longest:
+        How many entries the lists under these keys may have. Seen to before any entry is looked at.
 
     Raises
     ------
+    BodyTooLargeError
+        Too many lists and objects.
     InvalidJsonError
         Not JSON; the detail says where.
     InvalidRequestError
         JSON, but not what `model` describes; the faults say where.
     """
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets > _MOST_BRACKETS:
+        raise BodyTooLargeError(f"expected at most {_MOST_BRACKETS} brackets ([ or {{) in a body, got {brackets}")
     data = load_json(body)
     if not isinstance(data, dict):
         raise InvalidRequestError.from_faults([Fault("#", f"expected an object, got {shorten(data)}")])
+    for key, most in longest.items():
+        given = data.get(key)
+        if isinstance(given, list) and len(given) > most:
+            reason = f"expected at most {most} {key}, got {len(given)}"
+            raise InvalidRequestError.from_faults([Fault.at((key,), reason)])
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ccq_core import CCQ
@@ -17,8 +18,10 @@ from service.errors import (
     RequestError,
     ServiceError,
     UnknownCollectionError,
+    UnknownModelError,
 )
 from service.store.interface import CollectionRecord, ModelRecord, Store
+from service.traits import KnownTraits, Traits
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +72,7 @@ class Catalog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._changing = threading.Lock()
-        self._models: dict[str, tuple[str, CCQ]] = {}  # by name: checksum, model
+        self._traits = KnownTraits(store)
         self._entries = {record.name: Entry(record) for record in store.collections()}
         self._stopping = threading.Event()
         self._loader: threading.Thread | None = None
@@ -139,12 +142,23 @@ class Catalog:
         return self.entry(name).loaded()
 
     def create_collection(self, name: str, model: str) -> tuple[Entry, bool]:
-        """The collection, and whether it is new; raises UnknownModelError or CollectionConflictError."""
+        """The collection, and whether it is new. One that could not be loaded is loaded again.
+
+        Raises
+        ------
+        UnknownModelError, CollectionConflictError
+        """
         with self._changing:
             record, new = self._store.create_collection(name, model)
-            if new:
-                self._entries[name] = Entry(record, Collection(self._store, record, self.model(model)))
-            return self._entries[name], new
+            entry = self._entries.get(name)
+            if entry is None or entry.failure is not None:
+                entry = self._entries[name] = Entry(record)
+                try:
+                    entry.collection = Collection(self._store, record, self._model_of(record))
+                except BaseException as error:  # the store has it already: it can be deleted, or created once more
+                    entry.failure = str(error)
+                    raise
+            return entry, new
 
     def drop_collection(self, name: str) -> None:
         """Delete a collection with all its items; UnknownCollectionError if there is none of this name."""
@@ -154,29 +168,24 @@ class Catalog:
 
     # -- models ----------------------------------------------------------------------------------------------------
 
-    def model(self, name: str) -> CCQ:
-        """A model, ready to use; UnknownModelError if there is none of this name."""
-        record = self._store.model(name)
-        checksum, model = self._models.get(name, ("", None))
-        if model is None or checksum != record.checksum:
-            model = CCQ.from_bytes(self._store.model_file(name))
-            self._models[name] = record.checksum, model
-        return model
-
-    def model_records(self) -> list[ModelRecord]:
+    def models(self) -> list[tuple[ModelRecord, Traits]]:
         """All models, by name."""
-        return self._store.models()
+        found = []
+        for record in self._store.models():
+            with suppress(UnknownModelError):  # deleted meanwhile
+                found.append(self._traits.find(record))
+        return found
 
-    def model_record(self, name: str) -> ModelRecord:
+    def model(self, name: str) -> tuple[ModelRecord, Traits]:
         """One model; UnknownModelError if there is none of this name."""
-        return self._store.model(name)
+        return self._traits.find(self._store.model(name))
 
     def model_file(self, name: str) -> bytes:
         """A model's file; UnknownModelError if there is none of this name."""
-        return self._store.model_file(name)
+        return self._store.model_file(name)[1]
 
-    def put_model(self, name: str, file: bytes) -> bool:
-        """Store a model file, once it is known to be one; whether the name is new.
+    def put_model(self, name: str, file: bytes) -> tuple[ModelRecord, Traits, bool]:
+        """Store a model file, once it is known to be one: the model, and whether the name is new.
 
         Raises
         ------
@@ -185,15 +194,24 @@ class Catalog:
         ModelInUseError
             A collection uses another file under this name.
         """
-        CCQ.from_bytes(file)
+        traits = Traits.of(CCQ.from_bytes(file))
         with self._changing:
-            return self._store.put_model(name, file) == "created"
+            new = self._store.put_model(name, file) == "created"
+            record = self._store.model(name)
+        self._traits.add(record, traits)
+        return record, traits, new
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError or ModelInUseError."""
         with self._changing:
             self._store.delete_model(name)
-            self._models.pop(name, None)
+
+    def _model_of(self, record: CollectionRecord) -> CCQ:
+        """A collection's model, shared with those that use it already: while one does, it cannot be replaced."""
+        for entry in self.entries():
+            if entry.collection is not None and entry.record.model == record.model:
+                return entry.collection.model
+        return CCQ.from_bytes(self._store.model_file(record.model)[1])
 
     # -- loading ---------------------------------------------------------------------------------------------------
 
@@ -216,5 +234,4 @@ class Catalog:
                 raise _Stopped
 
         progress(0, 0)
-        model = self.model(entry.record.model)
-        entry.collection = Collection(self._store, entry.record, model, progress)
+        entry.collection = Collection(self._store, entry.record, self._model_of(entry.record), progress)

@@ -13,7 +13,9 @@
     │   ├── EmptyBodyError                  a body was expected
     │   ├── InvalidJsonError                the body is not JSON
     │   ├── MediaTypeError                  the body is not declared to be JSON
+    │   ├── EncodingError                   the body is compressed
     │   ├── BodyTooLargeError               the body is longer than the settings allow
+    │   ├── ReplyTooLargeError              the reply would be longer than the settings allow
     │   ├── InvalidRequestError             a part of the request is missing, unknown or of a wrong kind
     │   ├── CoreInputError                  the core refuses a part of the request, `cause` says why
     │   ├── DuplicateIdError                the same id twice in one request
@@ -121,6 +123,14 @@ class InvalidJsonError(RequestError):
 
 class MediaTypeError(RequestError):
     """The Content-Type is not JSON. Required, so that no web page can make a browser post here unasked."""
+
+
+class EncodingError(RequestError):
+    """The body has a Content-Encoding."""
+
+
+class ReplyTooLargeError(RequestError):
+    """The reply would be longer than the settings allow."""
 
 
 class BodyTooLargeError(RequestError):

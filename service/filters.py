@@ -8,15 +8,16 @@ neither `match` nor `range`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from service.errors import Fault, InvalidRequestError
-from service.places import Location
+from service.integers import has_huge_number, refuse_wide_integers
+from service.payloads import load_payload
 from service.schemas.filters import (
+    CLAUSES,
     Condition,
     ExistsCondition,
     Filter,
@@ -29,9 +30,6 @@ from service.store.interface import Snapshot
 
 Test = Callable[[str, Any], bool]
 
-MAX_DEPTH = 16
-MAX_CONDITIONS = 1000
-_CLAUSES = ("must", "should", "must_not")
 _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
     "gte": operator.ge,
@@ -55,63 +53,59 @@ class Predicate:
 
     def __call__(self, item_id: str, payload: bytes | None) -> bool:
         """Whether the item with this id and stored payload matches."""
-        return self._test(item_id, orjson.loads(payload) if self.needs_payload and payload is not None else None)
+        return self._test(item_id, load_payload(item_id, payload) if self.needs_payload else None)
 
     def seqs(self, snapshot: Snapshot) -> list[int]:
         """Ascending sequence numbers of the items that match."""
         return [seq for seq, item_id, payload in snapshot.scan(self.needs_payload) if self(item_id, payload)]
 
 
-def compile_filter(given: Filter, location: Location) -> Predicate:
-    """Make a filter a predicate.
+def compile_filter(given: Filter, body: bytes) -> Predicate:
+    """Make the filter of a request a predicate.
 
     Raises
     ------
     InvalidRequestError
-        Nested more than MAX_DEPTH deep, or more than MAX_CONDITIONS conditions.
+        It has an integer of more than 64 bits, according to the request's body.
     """
-    needs_payload = False
-    for count, (condition, place) in enumerate(_walk(given, location), 1):
-        if count > MAX_CONDITIONS:
-            raise InvalidRequestError.from_faults(
-                [Fault.at(location, f"expected at most {MAX_CONDITIONS} conditions, got more")]
-            )
-        if len(place) - len(location) > 2 * MAX_DEPTH:
-            raise InvalidRequestError.from_faults(
-                [Fault.at(location, f"expected filters nested at most {MAX_DEPTH} deep, got more")]
-            )
-        needs_payload |= not isinstance(condition, (IdsCondition, Filter))
+    if has_huge_number(orjson.dumps(given, default=vars)):
+        refuse_wide_integers(body, [("filter",)])
+    needs_payload = any(not isinstance(condition, (IdsCondition, Filter)) for condition in _walk(given))
     return Predicate(_filter_test(given), needs_payload)
 
 
-def is_empty(given: Filter) -> bool:
-    """Whether a filter has no condition anywhere, so that it would match everything or nothing."""
-    return all(isinstance(condition, Filter) for condition, _ in _walk(given, ()))
+def has_gap(given: Filter) -> bool:
+    """Whether a filter, or one in it, has no conditions, or a list no values: such a part holds always or never."""
+    return any(_is_gap(condition) for condition in (given, *_walk(given)))
 
 
-def values_at(payload: Any, key: str) -> list[Any]:
+def values_at(payload: Any, steps: Sequence[str]) -> list[Any]:
     """What a payload has under a key path: values that are no arrays, and arrays as they are."""
     found = [payload]
-    for step in key.split("."):
+    for step in steps:
         found = [value[step] for value in _flat(found) if isinstance(value, dict) and step in value]
     return found
 
 
-def _walk(given: Filter, location: Location) -> Iterator[tuple[Condition, Location]]:
-    """All conditions with their places, without recursion: a request decides how deep they go."""
-    pending: list[tuple[Filter, Location]] = [(given, location)]
-    while pending:
-        current, place = pending.pop()
-        for clause in _CLAUSES:
-            for i, condition in enumerate(getattr(current, clause)):
-                here = (*place, clause, i)
-                yield condition, here
-                if isinstance(condition, Filter):
-                    pending.append((condition, here))
+def _walk(given: Filter) -> Iterator[Condition]:
+    """All conditions of a filter, and of the filters in it."""
+    for clause in CLAUSES:
+        for condition in getattr(given, clause):
+            yield condition
+            if isinstance(condition, Filter):
+                yield from _walk(condition)
+
+
+def _is_gap(condition: Condition) -> bool:
+    if isinstance(condition, Filter):
+        return not any(getattr(condition, clause) for clause in CLAUSES)
+    if isinstance(condition, MatchCondition):
+        return condition.match.any == []
+    return isinstance(condition, IdsCondition) and not condition.ids
 
 
 def _filter_test(given: Filter) -> Test:
-    must, should, must_not = ([_condition_test(c) for c in getattr(given, clause)] for clause in _CLAUSES)
+    must, should, must_not = ([_condition_test(c) for c in getattr(given, clause)] for clause in CLAUSES)
 
     def test(item_id: str, payload: Any) -> bool:
         return (
@@ -129,12 +123,12 @@ def _condition_test(condition: Condition) -> Test:
     if isinstance(condition, IdsCondition):
         ids = frozenset(condition.ids)
         return lambda item_id, _: item_id in ids
-    key = condition.key
+    steps = condition.key.split(".")
     if isinstance(condition, ExistsCondition):
         wanted = condition.exists
-        return lambda _, payload: bool(values_at(payload, key)) is wanted
+        return lambda _, payload: bool(values_at(payload, steps)) is wanted
     holds = _match_test(condition.match) if isinstance(condition, MatchCondition) else _range_test(condition.range)
-    return lambda _, payload: any(holds(value) for value in _flat(values_at(payload, key)))
+    return lambda _, payload: any(holds(value) for value in _flat(values_at(payload, steps)))
 
 
 def _match_test(match: Match) -> Callable[[Any], bool]:

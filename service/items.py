@@ -13,13 +13,15 @@ from service.collection import Collection
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
-from service.filters import compile_filter, is_empty
+from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
 from service.places import pointer, shorten
-from service.responses import stored_json
+from service.responses import stored_payload
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.settings import Settings
 from service.store.interface import ItemRow, NewItem
+
+_BYTES_PER_ITEM = 100  # what is neither id nor payload
 
 
 def index_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
@@ -33,11 +35,7 @@ def index_items(collection: Collection, body: bytes, settings: Settings) -> dict
         From the store: nothing was changed.
     """
     start = time.perf_counter()
-    items = parse(body, IndexRequest).items
-    if len(items) > settings.max_batch_items:
-        raise InvalidRequestError.from_faults(
-            [Fault.at(("items",), f"expected at most {settings.max_batch_items} items, got {len(items)}")]
-        )
+    items = parse(body, IndexRequest, items=settings.max_batch_items).items
     _refuse_duplicates([item.id for item in items])
     payloads = dump_payloads(
         [item.payload for item in items], lambda i: ("items", i, "payload"), body, settings.max_payload_bytes
@@ -57,18 +55,24 @@ def index_items(collection: Collection, body: bytes, settings: Settings) -> dict
     return {"indexed": len(items), "took_ms": took_ms(start)}
 
 
-def delete_items(collection: Collection, body: bytes) -> dict[str, Any]:
+def delete_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
     """Delete what a `DeleteRequest` names; raises what `index_items` raises."""
     start = time.perf_counter()
-    request = parse(body, DeleteRequest)
+    request = parse(body, DeleteRequest, ids=settings.max_batch_items)
     if request.ids is not None:
         deleted = collection.delete_ids(dict.fromkeys(request.ids))
-    elif request.filter is not None and not is_empty(request.filter):
-        matches = compile_filter(request.filter, ("filter",))
+    elif request.filter is not None and not has_gap(request.filter):
+        matches = compile_filter(request.filter, body)
         deleted = collection.delete_where(matches.seqs)
     else:
         raise InvalidRequestError.from_faults(
-            [Fault.at(("filter",), "expected at least one condition; to delete everything, delete the collection")]
+            [
+                Fault.at(
+                    ("filter",),
+                    "expected at least one condition in each filter, and one value in each list; to delete everything, "
+                    "delete the collection",
+                )
+            ]
         )
     return {"deleted": deleted, "took_ms": took_ms(start)}
 
@@ -88,16 +92,34 @@ def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
     return _stored(collection, row)
 
 
-def list_items(collection: Collection, limit: int, cursor: str | None) -> dict[str, Any]:
-    """An `ItemPage`; InvalidRequestError if the cursor is not one that a page gave."""
+def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes: int) -> dict[str, Any]:
+    """An `ItemPage`: of `limit` items, or of fewer where these are long, but of one at least if there is one.
+
+    Raises
+    ------
+    InvalidRequestError
+        The cursor is not one that a page gave.
+    StorageError
+        A payload is damaged.
+    """
     after = 0 if cursor is None else _from_cursor(cursor)
+    rows: list[ItemRow] = []
+    size = 0
     with collection.read() as (_, snapshot):
-        rows = snapshot.page(after, limit + 1)
-    more = len(rows) > limit
-    return {
-        "items": [_stored(collection, row) for row in rows[:limit]],
-        "next_cursor": _to_cursor(rows[limit - 1].seq) if more else None,
-    }
+        for row in snapshot.page(after, limit + 1):
+            size += reply_bytes(row.id, row.payload)
+            if rows and (len(rows) == limit or size > max_bytes):
+                next_cursor = _to_cursor(rows[-1].seq)
+                break
+            rows.append(row)
+        else:
+            next_cursor = None
+    return {"items": [_stored(collection, row) for row in rows], "next_cursor": next_cursor}
+
+
+def reply_bytes(item_id: str, payload: bytes | None) -> int:
+    """About how many bytes of a reply an item takes."""
+    return _BYTES_PER_ITEM + len(item_id) + len(payload or b"")
 
 
 def took_ms(start: float) -> float:
@@ -108,7 +130,7 @@ def took_ms(start: float) -> float:
 def _stored(collection: Collection, row: ItemRow) -> dict[str, Any]:
     present = collection.layout.unpack(row.record).present[0]
     held = [name for name, has in zip(collection.layout.databases, present.tolist(), strict=True) if has]
-    return {"id": row.id, "payload": stored_json(row.payload), "databases": held}
+    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": held}
 
 
 def _refuse_duplicates(ids: list[str]) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from service.payloads import load_payload
+
 
 class Json(Response):
     """A JSON response. Built in worker threads: the event loop only sends it."""
@@ -18,6 +20,7 @@ class Json(Response):
         return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def stored_json(data: bytes | None) -> orjson.Fragment | None:
-    """JSON from the store, put into a response byte by byte; None is null."""
+def stored_payload(item_id: str, data: bytes | None) -> orjson.Fragment | None:
+    """An item's stored payload, put into a response byte by byte; StorageError if it is damaged."""
+    load_payload(item_id, data)
     return None if data is None else orjson.Fragment(data)

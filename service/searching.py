@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from ccq_core.distances import DistanceTables
@@ -15,15 +17,17 @@ from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from service.body import parse
 from service.collection import Collection, View
-from service.errors import Fault, InvalidRequestError, UnknownDatabaseError, UnknownItemError
+from service.errors import Fault, InvalidRequestError, ReplyTooLargeError, UnknownDatabaseError, UnknownItemError
 from service.features import read_vectors
 from service.filters import compile_filter
-from service.items import took_ms
+from service.items import reply_bytes, took_ms
 from service.places import Location, shorten
-from service.responses import stored_json
+from service.responses import stored_payload
 from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import ItemRow, Seqs, Snapshot
+
+Texts = dict[int, tuple[str, orjson.Fragment | None]]
 
 
 def search_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
@@ -37,10 +41,10 @@ def search_items(collection: Collection, body: bytes, settings: Settings) -> dic
         From the store.
     """
     start = time.perf_counter()
-    request = parse(body, SearchRequest)
+    request = parse(body, SearchRequest, queries=settings.max_batch_queries)
     _check_size(request, settings)
     databases = _databases(request, collection)
-    predicate = None if request.filter is None else compile_filter(request.filter, ("filter",))
+    predicate = None if request.filter is None else compile_filter(request.filter, body)
     latents = None if request.query_id is not None else _latents(request, collection)
     with collection.read() as (view, snapshot):
         exclude = None
@@ -50,7 +54,7 @@ def search_items(collection: Collection, body: bytes, settings: Settings) -> dic
         tables = collection.model.distance_tables_latent(latents, metric=request.metric)
         allowed = None if predicate is None else np.array(predicate.seqs(snapshot), dtype=np.int64)
         rankings = rank(view, tables, databases, request.limit, allowed=allowed, exclude=exclude)
-        texts = snapshot.texts({seq for ranking in rankings for seq in ranking.seqs.tolist()})
+        texts = _texts(snapshot, rankings, request.with_payload, settings.max_reply_bytes)
     results = [_hits(ranking, databases, texts, tables.metric, request.with_payload) for ranking in rankings]
     return {"results": results[0] if request.queries is None else results, "took_ms": took_ms(start)}
 
@@ -125,9 +129,7 @@ def _check_size(request: SearchRequest, settings: Settings) -> None:
     faults = []
     if request.limit > settings.max_limit:
         faults.append(Fault.at(("limit",), f"expected at most {settings.max_limit}, got {request.limit}"))
-    if queries > settings.max_batch_queries:
-        faults.append(Fault.at(("queries",), f"expected at most {settings.max_batch_queries} queries, got {queries}"))
-    if not faults and queries * request.limit > settings.max_results:
+    elif queries * request.limit > settings.max_results:
         reason = f"expected at most {settings.max_results} results, got {queries} queries with {request.limit} each"
         faults.append(Fault.at(("limit",), reason))
     if faults:
@@ -179,10 +181,27 @@ def _latent_of(item: ItemRow, collection: Collection) -> Float32:
     return collection.model.decode(codes.rows[:, last])
 
 
+def _texts(snapshot: Snapshot, rankings: Sequence[Ranking], with_payload: bool, max_bytes: int) -> Texts:
+    """Ids and payloads of all results; ReplyTooLargeError as soon as they are too long for one reply."""
+    times = Counter(seq for ranking in rankings for seq in ranking.seqs.tolist())
+    texts: Texts = {}
+    size = 0
+    for seq, item_id, payload in snapshot.texts(times, with_payload):
+        size += times[seq] * reply_bytes(item_id, payload)
+        if size > max_bytes:
+            advice = "ask for fewer" + (
+                ', or for none of their payloads ("with_payload": false)' if with_payload else ""
+            )
+            reason = f"expected results of at most {max_bytes} bytes together, got more: {advice}"
+            raise ReplyTooLargeError.from_faults([Fault.at(("limit",), reason)])
+        texts[seq] = item_id, stored_payload(item_id, payload)
+    return texts
+
+
 def _hits(
     ranking: Ranking,
     databases: Sequence[str],
-    texts: dict[int, tuple[str, bytes | None]],
+    texts: Texts,
     metric: str,
     with_payload: bool,
 ) -> list[dict[str, Any]]:
@@ -194,6 +213,6 @@ def _hits(
         item_id, payload = texts[seq]
         hit = {"id": item_id, "database": databases[source], "distance": distance, "score": score}
         if with_payload:
-            hit["payload"] = stored_json(payload)
+            hit["payload"] = payload
         hits.append(hit)
     return hits

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -22,6 +23,8 @@ from service.settings import Settings
 
 def serve(settings: Settings, model_path: Path | None = None) -> None:
     """Serve until told to stop (SIGINT, SIGTERM); requests in progress are finished first. For the main thread.
+
+    A second signal ends the wait for them: they are answered with a problem.
 
     Prints ``ccq serve: listening on URL`` once requests are answered.
 
@@ -57,7 +60,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that says where it listens."""
+    """A server that says where it listens, and ends in order also when it is told to hurry."""
 
     def __init__(self, config: uvicorn.Config, url: str) -> None:
         super().__init__(config)
@@ -67,6 +70,14 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         sys.stdout.write(f"ccq serve: listening on {self._url}\n")
         sys.stdout.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop once requests in progress have ended; at a second signal end them (see `RequestGuard`)."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
+            return
+        for task in list(self.server_state.tasks):
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
 
 @contextmanager
@@ -84,7 +95,7 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket bound to the address, not listening yet; AddressError says what is wrong with it."""
+    """A socket that listens on the address, so that no other can; AddressError says what is wrong with it."""
     place = f"cannot listen on {host} port {port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -96,6 +107,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen()
     except OSError as error:
         listener.close()
         raise AddressError(f"{place}: {error.strerror}") from None

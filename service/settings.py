@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.schemas.names import NAME_PATTERN
@@ -18,12 +18,20 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _named(directory: Any) -> Any:
+    if directory == "":  # to a path that is the working directory, which an empty variable does not mean
+        raise ValueError("expected a directory, got an empty name")
+    return directory
+
+
 class Settings(BaseSettings):
     """Settings of one server."""
 
     model_config = SettingsConfigDict(env_prefix="CCQ_", extra="forbid", frozen=True)
 
-    data: Path = Field(description="Data directory. Created if missing; one server at a time may use it.")
+    data: Annotated[Path, BeforeValidator(_named)] = Field(
+        description="Data directory. Created if missing; one server at a time may use it."
+    )
     host: str = Field(
         default="127.0.0.1", description="Address to listen on. 0.0.0.0 is every IPv4 address of the machine."
     )
@@ -36,13 +44,20 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=32 * _MIB, ge=1024, description="Longest JSON body that is accepted.")
     max_model_bytes: int = Field(default=256 * _MIB, ge=1024, description="Longest model file that is accepted.")
     max_payload_bytes: int = Field(default=64 * 1024, ge=2, description="Longest payload of one item, as compact JSON.")
-    max_batch_items: int = Field(default=10_000, ge=1, description="Most items in one request to /index.")
+    max_batch_items: int = Field(
+        default=10_000, ge=1, description="Most items in one request to /index, and ids in one to /items/delete."
+    )
     max_batch_queries: int = Field(default=1_000, ge=1, description="Most queries in one request to /search.")
     max_limit: int = Field(default=10_000, ge=1, description="Highest `limit` of a search or a listing.")
     max_results: int = Field(
         default=100_000,
         ge=1,
         description="Most results that one request to /search may ask for: queries times `limit`.",
+    )
+    max_reply_bytes: int = Field(
+        default=64 * _MIB,
+        ge=1024,
+        description="About the longest reply: a search with more is refused, a listing ends its page earlier.",
     )
     search_threads: int = Field(
         default_factory=_cpus,

@@ -20,6 +20,7 @@ BODY_PROBLEMS = (
     errors.InvalidJsonError,
     errors.BodyTooLargeError,
     errors.MediaTypeError,
+    errors.EncodingError,
     errors.InvalidRequestError,
 )
 COLLECTION_PROBLEMS = (

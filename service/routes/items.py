@@ -62,6 +62,7 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
         *FEATURE_PROBLEMS,
         errors.UnknownDatabaseError,
         errors.UnknownItemError,
+        errors.ReplyTooLargeError,
         *STORE_PROBLEMS,
     ),
     openapi_extra=json_body(SearchRequest, **examples.SEARCH),
@@ -86,7 +87,7 @@ async def search(request: Request, runtime: RuntimeArg, name: CollectionName) ->
 async def list_(
     runtime: RuntimeArg,
     name: CollectionName,
-    limit: Annotated[int, Query(ge=1, description="How many items a page has.")] = 100,
+    limit: Annotated[int, Query(ge=1, description="How many items a page has; fewer if they are long.")] = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """List items in order of insertion, page by page.
@@ -97,7 +98,9 @@ async def list_(
         fault = Fault("?limit", f"limit: expected at most {runtime.settings.max_limit}, got {limit}")
         raise InvalidRequestError.from_faults([fault])
     collection = runtime.catalog.collection(name)
-    return await runtime.reads.run(lambda: Json(list_items(collection, limit, cursor)))
+    return await runtime.reads.run(
+        lambda: Json(list_items(collection, limit, cursor, runtime.settings.max_reply_bytes))
+    )
 
 
 @router.post(
@@ -110,7 +113,7 @@ async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionNam
     """Delete items by id or by filter. Ids that no item has are passed over."""
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.writes.run(lambda: Json(delete_items(collection, body)))
+    return await runtime.writes.run(lambda: Json(delete_items(collection, body, runtime.settings)))
 
 
 @router.get(

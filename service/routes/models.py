@@ -12,12 +12,12 @@ from service import errors
 from service.body import read_bytes
 from service.catalog import Catalog
 from service.problems import problem_responses
-from service.records import databases
 from service.responses import Json
 from service.routes.common import STORE_PROBLEMS, WRITE_PROBLEMS, RuntimeArg
 from service.schemas.admin import ModelInfo, ModelList
 from service.schemas.names import ModelPath
 from service.store.interface import ModelRecord
+from service.traits import Traits
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -31,7 +31,7 @@ async def list_(runtime: RuntimeArg) -> Response:
 
     def work() -> Response:
         catalog = runtime.catalog
-        return Json({"models": [describe(catalog, record) for record in catalog.model_records()]})
+        return Json({"models": [describe(catalog, *found) for found in catalog.models()]})
 
     return await runtime.reads.run(work)
 
@@ -42,6 +42,7 @@ async def list_(runtime: RuntimeArg) -> Response:
     responses=problem_responses(
         errors.EmptyBodyError,
         errors.BodyTooLargeError,
+        errors.EncodingError,
         errors.ModelInUseError,
         errors.InvalidRequestError,
         ModelFormatError,
@@ -58,8 +59,8 @@ async def put(request: Request, runtime: RuntimeArg, model: ModelPath) -> Respon
     body = await read_bytes(request, runtime.settings.max_model_bytes)
 
     def work() -> Response:
-        new = runtime.catalog.put_model(model, body)
-        return Json(describe(runtime.catalog, runtime.catalog.model_record(model)), status_code=201 if new else 200)
+        record, traits, new = runtime.catalog.put_model(model, body)
+        return Json(describe(runtime.catalog, record, traits), status_code=201 if new else 200)
 
     return await runtime.writes.run(work)
 
@@ -81,7 +82,7 @@ async def get(
         if file:
             headers = {"Content-Disposition": f'attachment; filename="{model}.ccq"'}
             return Response(runtime.catalog.model_file(model), media_type=FILE_TYPE, headers=headers)
-        return Json(describe(runtime.catalog, runtime.catalog.model_record(model)))
+        return Json(describe(runtime.catalog, *runtime.catalog.model(model)))
 
     return await runtime.reads.run(work)
 
@@ -99,17 +100,16 @@ async def delete(runtime: RuntimeArg, model: ModelPath) -> Response:
     return Response(status_code=204)
 
 
-def describe(catalog: Catalog, record: ModelRecord) -> dict[str, Any]:
+def describe(catalog: Catalog, record: ModelRecord, traits: Traits) -> dict[str, Any]:
     """A model as `ModelInfo`."""
-    model = catalog.model(record.name)
     return {
         "name": record.name,
         "checksum": record.checksum,
         "size": record.size,
         "created": record.created,
-        "bits": model.bits,
-        "metric": model.metric,
-        "modalities": {name: {"dim": m.dim, "weight": m.weight} for name, m in model.modalities_.items()},
-        "databases": databases(model),
+        "bits": traits.bits,
+        "metric": traits.metric,
+        "modalities": traits.modalities,
+        "databases": traits.databases,
         "collections": [entry.record.name for entry in catalog.entries() if entry.record.model == record.name],
     }

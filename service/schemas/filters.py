@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from service.places import shorten
-from service.schemas.base import Schema
+from service.schemas.base import Schema, Several
 from service.schemas.names import ItemId
+
+CLAUSES = ("must", "should", "must_not")
+MAX_DEPTH = 16
+MAX_CONDITIONS = 1000
+MAX_VALUES = 100_000
 
 # Pydantic puts the tag of a union's member into the place of an error; the brackets tell it from a key.
 TAGS = {kind: f"<{kind}>" for kind in ("match", "range", "exists", "ids", "filter")}
@@ -34,6 +39,7 @@ Key = Annotated[
     str,
     Field(
         min_length=1,
+        max_length=1000,
         description="Path into the payload: `a.b` is key `b` of the object under `a`. Where a value on the way, or at "
         "the end, is an array, any of its elements may match. A key that itself has a dot in it cannot be named.",
     ),
@@ -44,7 +50,7 @@ class Match(Schema):
     """Equality with one value, or with any of several. 1 equals 1.0; true equals only true."""
 
     value: Scalar = Field(None, description="The value to equal.")
-    any: list[Scalar] | None = Field(None, description="Values of which one is to be equalled.")
+    any: Several[Scalar] | None = Field(None, description="Values of which one is to be equalled.")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -92,7 +98,7 @@ class ExistsCondition(Schema):
 class IdsCondition(Schema):
     """The item's id is one of these."""
 
-    ids: list[ItemId]
+    ids: Several[ItemId]
 
 
 class Filter(Schema):
@@ -101,9 +107,9 @@ class Filter(Schema):
     A condition may be a filter itself. A filter without conditions allows everything.
     """
 
-    must: list[Condition] = Field(default_factory=list, description="All of these have to hold.")
-    should: list[Condition] = Field(default_factory=list, description="At least one has to hold, if there are any.")
-    must_not: list[Condition] = Field(default_factory=list, description="None of these may hold.")
+    must: Several[Condition] = Field(default_factory=list, description="All of these have to hold.")
+    should: Several[Condition] = Field(default_factory=list, description="At least one has to hold, if there are any.")
+    must_not: Several[Condition] = Field(default_factory=list, description="None of these may hold.")
 
 
 def _kind(value: Any) -> str | None:
@@ -130,3 +136,34 @@ Condition = Annotated[
 ]
 
 Filter.model_rebuild()
+
+
+def _check_extent(given: Any) -> Any:
+    """Refuse a filter that is too large, whatever is in it, before anything in it is checked."""
+    conditions = values = 0
+    pending = [(given, 0)]
+    while pending:
+        current, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise ValueError(f"expected filters nested at most {MAX_DEPTH} deep, got more")
+        if not isinstance(current, dict):
+            continue
+        inner = [condition for clause in CLAUSES for condition in _list(current, clause)]
+        conditions += len(inner)
+        values += len(_list(current, "ids")) + len(_list(current.get("match"), "any"))
+        if conditions > MAX_CONDITIONS:
+            raise ValueError(f"expected at most {MAX_CONDITIONS} conditions, got more")
+        if values > MAX_VALUES:
+            raise ValueError(f"expected at most {MAX_VALUES} ids and values, got more")
+        pending.extend((condition, depth + 1) for condition in inner)
+    return given
+
+
+def _list(value: Any, key: str) -> list[Any]:
+    """The list under a key, or an empty one if there is no list."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+CheckedFilter = Annotated[Filter, BeforeValidator(_check_extent)]
+"""A filter in a request."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from service.schemas.base import Schema
-from service.schemas.filters import Filter
+from service.schemas.base import Schema, Several
+from service.schemas.filters import CheckedFilter
 from service.schemas.names import ItemId
 
 Vector = Annotated[
@@ -45,7 +45,7 @@ class Item(Schema):
 class IndexRequest(Schema):
     """Items to index. An item whose id is known replaces the old one, and counts as newly inserted."""
 
-    items: list[Item] = Field(min_length=1, description="Indexed together or, if any is refused, not at all.")
+    items: Several[Item] = Field(min_length=1, description="Indexed together or, if any is refused, not at all.")
 
 
 class IndexReply(Schema):
@@ -58,9 +58,11 @@ class IndexReply(Schema):
 class DeleteRequest(Schema):
     """What to delete: exactly one of `ids` and `filter`."""
 
-    ids: list[ItemId] | None = Field(None, description="Ids; those that no item has are passed over.")
-    filter: Filter | None = Field(
-        None, description="All items that match. A filter without conditions is refused: it would delete everything."
+    ids: Several[ItemId] | None = Field(None, description="Ids; those that no item has are passed over.")
+    filter: CheckedFilter | None = Field(
+        None,
+        description="All items that match. Refused if it, or a filter in it, has no conditions, or a list in it no "
+        "values: that would match everything or nothing.",
     )
 
     @model_validator(mode="after")

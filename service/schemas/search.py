@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from service.schemas.base import Schema
-from service.schemas.filters import Filter
+from service.schemas.base import Schema, Several
+from service.schemas.filters import CheckedFilter
 from service.schemas.items import Features, Payload, TookMs
 from service.schemas.names import ItemId
+
+MAX_DATABASES = 1000
 
 
 def _as_list(value: Any) -> Any:
@@ -23,7 +25,8 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 Databases = Annotated[
-    list[str],
+    Several[str],
+    Field(max_length=MAX_DATABASES),
     BeforeValidator(_as_list),
     AfterValidator(_distinct),
     WithJsonSchema(
@@ -42,14 +45,14 @@ class SearchRequest(Schema):
     query: Features | None = Field(
         None, description="Features of one query, by modality; several modalities make one fused query."
     )
-    queries: list[Features] | None = Field(None, min_length=1, description="Several queries, each as in `query`.")
+    queries: Several[Features] | None = Field(None, min_length=1, description="Several queries, each as in `query`.")
     query_id: ItemId | None = Field(
         None,
         description="Search by a stored item: by its `pair` codes, else its only ones. It is never among the results.",
     )
     database: Databases | None = None
     limit: int = Field(10, ge=1, description="How many results; fewer come only where fewer items match.")
-    filter: Filter | None = Field(None, description="Only items whose payload matches.")
+    filter: CheckedFilter | None = Field(None, description="Only items whose payload matches.")
     with_payload: bool = Field(True, description="Give the payload of each result.")
     metric: Literal["cosine", "euclidean"] | None = Field(None, description="By default the model's.")
 

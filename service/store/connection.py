@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 import apsw
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+
+log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 _BUSY_MS = 5_000
@@ -41,14 +44,27 @@ CREATE TABLE {table} (
 """
 
 
-def open_writer(path: Path) -> apsw.Connection:
+def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
     """Open the database for writing; make it if there is none.
+
+    Parameters
+    ----------
+    path:
+        Its file.
+    existing:
+        Whether it was there before; if so, none is made in its place.
 
     Raises
     ------
     DatabaseError
-        Damaged, no database of this package, or of a newer version.
+        Missing, damaged, no database of this package, or of a newer version.
     """
+    if _size(path) == 0 and (existing or log_bytes(path)):
+        state = "empty" if path.exists() else "missing"
+        raise DatabaseError(
+            f"database {path} is {state}, but other files in {path.parent} say that there was one: put it back from a "
+            "backup, or, to start with nothing, choose or make an empty directory"
+        )
     try:
         connection = apsw.Connection(str(path))
         try:
@@ -67,6 +83,24 @@ def open_reader(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(_BUSY_MS)
     return connection
+
+
+def log_bytes(path: Path) -> int:
+    """Size of a database's write-ahead log."""
+    return _size(path.with_name(path.name + "-wal"))
+
+
+def empty_log(writer: apsw.Connection) -> bool:
+    """Move the whole write-ahead log into the database; whether that was possible. Waits for nobody."""
+    writer.set_busy_timeout(0)
+    try:
+        writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.Error as error:  # nothing is lost: all stays in the log
+        log.warning("the write-ahead log could not be emptied: %s", error)
+        return False
+    finally:
+        writer.set_busy_timeout(_BUSY_MS)
+    return True
 
 
 @contextmanager
@@ -104,6 +138,10 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
     connection.pragma("foreign_keys", True)
     if version == 0:
         connection.execute(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def _sync_directory(directory: Path) -> None:

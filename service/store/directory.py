@@ -19,6 +19,11 @@ class DirectoryLock:
     directory:
         Created if it is missing.
 
+    Attributes
+    ----------
+    signed:
+        Whether a process has once called `sign` here.
+
     Raises
     ------
     DirectoryInUseError
@@ -42,6 +47,10 @@ class DirectoryLock:
             raise DirectoryInUseError(
                 f"data directory {directory} is in use by {who}: stop that one, or choose another directory"
             ) from None
+        self.signed = os.fstat(self._handle).st_size > 0
+
+    def sign(self) -> None:
+        """Write down which process holds the lock. For when the directory is known to have its database."""
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 

@@ -87,13 +87,13 @@ class Snapshot(Protocol):
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
 
-    def texts(self, seqs: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
-        """Id and payload by seq, for those that exist."""
+    def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
+        """Seq, id and (if wanted) payload, for those that exist."""
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
 
-    def page(self, after: int, limit: int) -> list[ItemRow]:
+    def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
 
 
@@ -115,8 +115,8 @@ class Store(Protocol):
     def model(self, name: str) -> ModelRecord:
         """One model; UnknownModelError if there is none of this name."""
 
-    def model_file(self, name: str) -> bytes:
-        """A model's file; UnknownModelError if there is none of this name."""
+    def model_file(self, name: str) -> tuple[ModelRecord, bytes]:
+        """A model and its file, of one moment; UnknownModelError if there is none of this name."""
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""

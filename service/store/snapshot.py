@@ -55,18 +55,18 @@ class SQLiteSnapshot:
             f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
         )
 
-    def texts(self, seqs: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
-        """Id and payload by seq, for those that exist."""
-        sql = f"SELECT seq, id, payload FROM {self._table} WHERE seq = ?"
-        rows = self._db.executemany(sql, ((seq,) for seq in seqs))
-        return {seq: (item_id, payload) for seq, item_id, payload in rows}
+    def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
+        """Seq, id and (if wanted) payload, for those that exist."""
+        sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
+        for seq in seqs:
+            yield from self._db.execute(sql, (seq,))
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
         sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE id = ?"
         return next((ItemRow(*row) for row in self._db.execute(sql, (item_id,))), None)
 
-    def page(self, after: int, limit: int) -> list[ItemRow]:
+    def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
         sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
-        return [ItemRow(*row) for row in self._db.execute(sql, (after, limit))]
+        yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))

@@ -1,6 +1,7 @@
 """The embedded store: one SQLite database per data directory, one writer, any number of readers.
 
-Each write is one transaction, synced to disk before it returns. Readers see the last commit and never wait.
+Each write is one transaction, synced to disk before it returns. Readers see the last commit, and wait for nobody but a
+moment now and then (see `service.store.readers`).
 """
 
 # ruff: noqa: S608  (the only name put into SQL is that of a collection's table, made from its number)
@@ -25,12 +26,14 @@ from service.errors import (
     UnknownCollectionError,
     UnknownModelError,
 )
-from service.store.connection import ITEMS_SCHEMA, open_reader, open_writer, storage_errors
+from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import Change, CollectionRecord, ModelRecord, NewItem, Seqs
+from service.store.readers import Readers
 from service.store.snapshot import SQLiteSnapshot, items_table
 
 DATABASE_NAME = "ccq.sqlite"
+LOG_BYTES = 64 << 20
 
 
 class SQLiteStore:
@@ -50,22 +53,21 @@ class SQLiteStore:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
         try:
-            self._writer = open_writer(self._path)
+            self._writer = open_writer(self._path, existing=self._lock.signed)
+            self._lock.sign()
         except BaseException:
             self._lock.release()
             raise
         self._writing = threading.Lock()
-        self._pool: list[apsw.Connection] = []
-        self._pool_lock = threading.Lock()
+        self._readers = Readers(self._path)
+        self._log_limit = LOG_BYTES
         self._closed = False
 
     def close(self) -> None:
         """Finish the write in progress and let go. Snapshots that are still open end when they end."""
-        with self._writing, self._pool_lock:
+        with self._writing:
             self._closed = True
-            for connection in self._pool:
-                connection.close()
-            self._pool.clear()
+            self._readers.close()
             self._writer.close()
         self._lock.release()
 
@@ -100,13 +102,13 @@ class SQLiteStore:
                 return ModelRecord(*row)
         raise UnknownModelError(name)
 
-    def model_file(self, name: str) -> bytes:
-        """A model's file; UnknownModelError if there is none of this name."""
+    def model_file(self, name: str) -> tuple[ModelRecord, bytes]:
+        """A model and its file, of one moment; UnknownModelError if there is none of this name."""
         with self._read() as db:
-            file = db.execute("SELECT file FROM models WHERE name = ?", (name,)).get
-        if not isinstance(file, bytes):
-            raise UnknownModelError(name)
-        return file
+            sql = "SELECT name, checksum, length(file), created, file FROM models WHERE name = ?"
+            for *record, file in db.execute(sql, (name,)):
+                return ModelRecord(*record), file
+        raise UnknownModelError(name)
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
@@ -204,6 +206,7 @@ class SQLiteStore:
         with self._writing, storage_errors():
             if self._closed:
                 raise StorageError("the store is closed")
+            self._bound_log()
             db = self._writer.cursor()
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -217,32 +220,20 @@ class SQLiteStore:
     @contextmanager
     def _read(self) -> Iterator[apsw.Cursor]:
         """A read transaction on a connection of its own."""
-        with storage_errors():
-            connection = self._borrow()
-            db = connection.cursor()
-            try:
-                db.execute("BEGIN")
-                yield db
-            finally:
-                db.close(True)
-                self._give_back(connection)
+        with storage_errors(), self._readers.read() as db:
+            yield db
 
-    def _borrow(self) -> apsw.Connection:
-        with self._pool_lock:
-            if self._closed:
-                raise StorageError("the store is closed")
-            if self._pool:
-                return self._pool.pop()
-        return open_reader(self._path)
+    def _bound_log(self) -> None:
+        """Empty the write-ahead log if it is long, which takes a moment without readers.
 
-    def _give_back(self, connection: apsw.Connection) -> None:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        with self._pool_lock:
-            if not self._closed:
-                self._pool.append(connection)
-                return
-        connection.close()
+        They get the longer for it the longer the log is; and if they need more, it is tried again after as much more.
+        """
+        size = log_bytes(self._path)
+        if size < self._log_limit:
+            return
+        with self._readers.held(size / LOG_BYTES) as alone:
+            emptied = alone and empty_log(self._writer)
+        self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES
 
 
 def _seqs(rows: Iterable[tuple[int]]) -> Seqs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -113,18 +114,22 @@ def fill(service: InProcess) -> None:
 class ServerProcess:
     """A real server in a process of its own, on a free port of the loopback."""
 
-    def __init__(self, data: Path, model: Path | None = None, **environment: str) -> None:
+    def __init__(
+        self, data: Path, model: Path | None = None, *, stderr: Path | None = None, **environment: str
+    ) -> None:
         argument = "None" if model is None else f"Path({str(model)!r})"
         code = (
             "from pathlib import Path; from service.server import serve; from service.settings import Settings; "
             f"serve(Settings(), {argument})"
         )
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            env={**os.environ, "CCQ_DATA": str(data), "CCQ_PORT": "0", "CCQ_LOG_LEVEL": "error", **environment},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        with contextlib.nullcontext() if stderr is None else stderr.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env={**os.environ, "CCQ_DATA": str(data), "CCQ_PORT": "0", "CCQ_LOG_LEVEL": "error", **environment},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         line = self.process.stdout.readline()
         self.url = line.split()[-1] if line else ""
         self.client = httpx.Client(base_url=self.url, timeout=30)

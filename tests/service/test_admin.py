@@ -1,10 +1,14 @@
 """Models, collections, probes."""
 
+import gc
+
 import numpy as np
 import pytest
 
 from ccq_core import CCQ, __version__
+from service.collection import Collection
 from service.schemas.admin import CollectionInfo, CollectionList, ModelInfo, ModelList
+from service.store.sqlite import SQLiteStore
 from tests.service.harness import MODEL_FILE, PAIRS, assert_problem, features, item
 
 OTHER = CCQ(bits=8, iterations=2).fit({"sound": PAIRS["text"]})
@@ -51,6 +55,79 @@ def test_a_model_in_use_stays(filled):
     assert filled.ok("GET", "/models/tiny")["collections"] == ["default"]
     assert filled.delete("/collections/default").status_code == 204
     assert filled.delete("/models/tiny").status_code == 204
+
+
+def test_models_that_no_collection_uses_are_not_kept_in_memory(filled, monkeypatch):
+    def in_memory():
+        gc.collect()
+        return sum(type(thing) is CCQ for thing in gc.get_objects())
+
+    before = in_memory()
+    for i in range(5):
+        assert upload(filled, f"m{i}", MODEL_FILE).status_code == 201
+        assert filled.ok("GET", f"/models/m{i}")["bits"] == 16
+    filled.create("other")
+    assert len(filled.ok("GET", "/models")["models"]) == 6
+    assert in_memory() == before
+    assert filled.catalog.collection("other").model is filled.catalog.collection("default").model
+    with monkeypatch.context() as patch:  # what is known of a file is not read from it again
+        patch.delattr(CCQ, "from_bytes")
+        assert len(filled.ok("GET", "/models")["models"]) == 6
+
+
+def test_what_is_known_of_models_is_bounded(bare, monkeypatch):
+    monkeypatch.setattr("service.traits._MOST_KNOWN", 1)
+    upload(bare, "a", MODEL_FILE)
+    upload(bare, "b", OTHER.to_bytes())
+    for _ in range(2):
+        assert [model["bits"] for model in bare.ok("GET", "/models")["models"]] == [16, 8]
+    assert len(bare.catalog._traits._known) == 1
+
+
+def test_a_model_that_is_replaced_and_put_back_while_it_is_described(bare, monkeypatch):
+    upload(bare, "m", MODEL_FILE)
+    first = bare.ok("GET", "/models/m")
+    bare.restart()
+    original = SQLiteStore.model_file
+
+    def model_file(store, name):
+        store.put_model(name, OTHER.to_bytes())
+        try:
+            return original(store, name)
+        finally:
+            store.put_model(name, MODEL_FILE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteStore, "model_file", model_file)
+        seen = bare.ok("GET", "/models/m")
+    assert (seen["bits"], seen["checksum"] == first["checksum"]) == (8, False)  # the one or the other, not of both
+    now = bare.ok("GET", "/models/m")
+    assert (now["bits"], now["checksum"]) == (16, first["checksum"])
+    assert bare.put("/collections/default", {"model": "m"}).status_code == 201
+    assert bare.ok("POST", "/index", {"items": [item(0)]})["indexed"] == 1
+
+
+@pytest.mark.parametrize("owner", [Collection, CCQ])
+@pytest.mark.parametrize("then", ["create", "delete", "restart"])
+def test_a_collection_that_fails_just_after_it_was_made(bare, monkeypatch, owner, then):
+    upload(bare, "tiny", MODEL_FILE)
+    with monkeypatch.context() as patch:
+
+        def fail(*_):
+            raise MemoryError
+
+        patch.setattr(owner, "_load" if owner is Collection else "from_bytes", fail)
+        assert_problem(bare.put("/collections/default", {"model": "tiny"}), 500, "internal_error")
+        assert_problem(bare.put("/collections/default", {"model": "tiny"}), 500, "internal_error")
+    assert bare.ok("GET", "/collections/default")["state"] == "failed"
+    assert_problem(bare.get("/items"), 503, "collection_failed")
+    if then == "restart":
+        bare.restart()
+    elif then == "delete":
+        assert bare.delete("/collections/default").status_code == 204
+    assert bare.put("/collections/default", {"model": "tiny"}).status_code == (201 if then == "delete" else 200)
+    assert bare.ok("GET", "/collections/default")["state"] == "ready"
+    assert bare.ok("POST", "/index", {"items": [item(0)]})["indexed"] == 1
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,17 @@ def test_payloads_that_would_come_back_as_something_else_are_refused(service, pa
     assert service.ok("GET", "/collections/default")["items"] == 0
 
 
+@pytest.mark.parametrize("key", ["features", "shadowed"])
+def test_what_is_nested_deeply_besides_a_large_number_is_refused(service, key):
+    deep = "[" * 1000 + "]" * 1000
+    vectors = f'{{"image": {deep}}}' if key == "features" else json.dumps(features(0))
+    items = f'[{{"id": "a", "features": {vectors}, "payload": {{"f": 1e19}}}}]'
+    body = f'{{"items": {deep}, "items": {items}}}' if key == "shadowed" else f'{{"items": {items}}}'
+    response = service.request("POST", "/index", content=body, headers=JSON)
+    assert response.status_code == 422, response.text
+    assert response.json()["code"] in ("invalid_request", "invalid_features")
+
+
 @pytest.mark.parametrize("name", ["a\ud800", "\udfff"])
 def test_lone_surrogates_in_ids_are_refused(service, name):
     body = json.dumps({"items": [{"id": name, "features": features(0)}]}).encode()

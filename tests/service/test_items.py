@@ -117,8 +117,20 @@ def test_delete_by_filter(filled):
     assert filled.ok("POST", "/items/delete", {"filter": condition})["deleted"] == 0
 
 
-@pytest.mark.parametrize("condition", [{}, {"must": []}, {"must": [{}]}, {"must_not": [{"should": []}]}])
-def test_a_filter_without_conditions_deletes_nothing(filled, condition):
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {},
+        {"must": []},
+        {"must": [{}]},
+        {"must_not": [{"should": []}]},
+        {"must_not": [{"ids": []}]},
+        {"must_not": [{"key": "n", "match": {"any": []}}]},
+        {"must": [{"must_not": [{"ids": []}]}]},
+        {"should": [{"key": "n", "match": {"value": 1}}, {"must_not": [{"ids": []}]}]},
+    ],
+)
+def test_a_filter_with_a_part_that_says_nothing_deletes_nothing(filled, condition):
     problem = assert_problem(filled.post("/items/delete", {"filter": condition}), 422, "invalid_request")
     assert problem["errors"][0]["pointer"] == "#/filter"
     assert filled.ok("GET", "/collections/default")["items"] == 60

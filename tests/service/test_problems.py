@@ -291,6 +291,16 @@ def test_bodies_that_are_not_declared_to_be_json(steady, method, path, kind):
     assert "application/json" in assert_problem(response, 415, "unsupported_media_type")["detail"]
 
 
+@pytest.mark.parametrize(("method", "path"), [*JSON_ROUTES, ("PUT", "/models/m")])
+def test_compressed_bodies_are_not_taken_for_damaged_ones(steady, method, path):
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    response = steady.request(method, path, content=b"\x1f\x8b", headers=headers)
+    problem = assert_problem(response, 415, "unsupported_encoding")
+    assert problem["detail"] == "Content-Encoding: expected none, got 'gzip'; send the body as it is"
+    plain = steady.request(method, path, content=b"{", headers={**headers, "Content-Encoding": "Identity"})
+    assert plain.status_code in (400, 422)
+
+
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json"])
 def test_json_by_other_names(filled, kind):
     body = b'{"ids": []}'
@@ -427,6 +437,4 @@ def test_what_a_client_sent_is_quoted_only_in_part(steady):
         assert response.status_code == 422
         assert len(response.content) < 10_000
     assert len(steady.post("/search", {"query_id": "é" * 256}).content) < 10_000
-    many = assert_problem(steady.post("/index", {"items": [{}] * 500}), 422, "invalid_request")
-    assert len(many["errors"]) == 20
-    assert many["detail"].endswith("(and 999 more)")
+    assert len(assert_problem(steady.post("/index", {"items": [{}] * 500}), 422, "invalid_request")["errors"]) == 2

@@ -26,6 +26,7 @@ def test_each_has_a_description():
     "given",
     [
         {},
+        {"data": ""},
         {"data": "x", "port": 65536},
         {"data": "x", "default_collection": "a/b"},
         {"data": "x", "search_threads": 0},
@@ -37,3 +38,9 @@ def test_what_makes_no_sense_is_refused(monkeypatch, given):
     monkeypatch.delenv("CCQ_DATA", raising=False)
     with pytest.raises(ValidationError):
         Settings(**given)
+
+
+def test_an_empty_variable_is_not_the_working_directory(monkeypatch):
+    monkeypatch.setenv("CCQ_DATA", "")
+    with pytest.raises(ValidationError, match="expected a directory, got an empty name"):
+        Settings()

@@ -38,7 +38,7 @@ class StoreTests:
         assert store.put_model("b", b"333") == "replaced"
         assert [(model.name, model.size) for model in store.models()] == [("a", 2), ("b", 3)]
         assert store.model("b") == store.models()[1]
-        assert store.model_file("b") == b"333"
+        assert store.model_file("b") == (store.model("b"), b"333")
         store.delete_model("a")
         for call in (store.model, store.model_file, store.delete_model):
             with pytest.raises(errors.UnknownModelError):
@@ -114,7 +114,8 @@ class StoreTests:
             assert snapshot.version == 1
             assert snapshot.count() == 2
             assert [item_id for _, item_id, _ in snapshot.scan(payloads=True)] == ["a", "b"]
-            assert snapshot.texts([1, 2, 3]) == {1: ("a", b"{}"), 2: ("b", b"{}")}
+            assert list(snapshot.texts([1, 2, 3], payloads=True)) == [(1, "a", b"{}"), (2, "b", b"{}")]
+            assert list(snapshot.texts([2], payloads=False)) == [(2, "b", None)]
             assert [(seqs.tolist(), records) for seqs, records in snapshot.records(1)] == [([1], b"12"), ([2], b"12")]
             assert snapshot.records(10).__next__()[0].dtype == np.int64
         assert ids(store, record) == ["b", "c"]
@@ -125,7 +126,7 @@ class StoreTests:
         with store.snapshot(record) as snapshot:
             assert [row.id for row in snapshot.page(0, 2)] == ["a", "c"]
             assert [row.id for row in snapshot.page(3, 9)] == ["d", "e"]
-            assert snapshot.page(5, 9) == []
+            assert list(snapshot.page(5, 9)) == []
 
     def test_payloads_may_be_absent_and_are_kept_byte_by_byte(self, store, record):
         store.upsert(record, new("null", payload=None) + new("text", payload=b'{"a": "\\u0000 \xc3\xa9"}'))

@@ -1,0 +1,93 @@
+"""Connections for reading: as many at one time as are asked for, and for a moment none, so that the log can be emptied.
+
+SQLite starts its write-ahead log over only when nobody reads. Where one read begins before another has ended, for ever,
+the log grows with every write, for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from service.errors import StorageError
+from service.store.connection import open_reader
+
+
+class Readers:
+    """Read transactions on one database.
+
+    Parameters
+    ----------
+    path:
+        The database, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[apsw.Connection] = []
+        self._reading = 0
+        self._held = False
+        self._closed = False
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Cursor]:
+        """A read transaction on a connection of its own. A thread that has one must not ask for another."""
+        connection = self._borrow()
+        try:
+            db = connection.cursor()
+            try:
+                db.execute("BEGIN")
+                yield db
+            finally:
+                db.close(True)
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def held(self, seconds: float) -> Iterator[bool]:
+        """Let no transaction begin meanwhile; whether all that are open have ended within some seconds."""
+        with self._changed:
+            self._held = True
+            alone = self._changed.wait_for(lambda: not self._reading, seconds)
+        try:
+            yield alone
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let no transaction begin any more; those that are open end when they end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+    def _borrow(self) -> apsw.Connection:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or not self._held)
+            if self._closed:
+                raise StorageError("the store is closed")
+            connection = self._idle.pop() if self._idle else open_reader(self._path)
+            self._reading += 1
+            return connection
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        with self._changed:
+            try:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            finally:
+                self._reading -= 1
+                self._changed.notify_all()
+                if self._closed or connection.in_transaction:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
