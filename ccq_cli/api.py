@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import click
 import httpx
@@ -18,7 +19,7 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 class ApiError(Exception):
-    """The service refused a request. The message is its problem document in words."""
+    """There is no service at the address, or it refused a request. The message is its problem document in words."""
 
 
 def service_options(function: Function) -> Function:
@@ -39,7 +40,13 @@ class Api:
     """
 
     def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=httpx.Timeout(120.0, connect=5.0))
+        self._url = url
+        try:
+            # A proxy that the environment names is for other machines than this one.
+            elsewhere = httpx.URL(url).host not in ("localhost", "127.0.0.1", "::1")
+            self._client = httpx.Client(base_url=url, timeout=httpx.Timeout(120.0, connect=5.0), trust_env=elsewhere)
+        except (httpx.InvalidURL, ValueError, ImportError) as error:  # the latter two: of a proxy
+            raise ApiError(f"{url}: {error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -47,22 +54,36 @@ class Api:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._client.close()
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a JSON request and return the JSON reply.
+    def call(self, method: str, path: str, body: Any = None, replies: Collection[str] = ()) -> Any:
+        """Send a JSON request and return the JSON reply, an object that has at least the keys in `replies`.
 
         Raises
         ------
         ApiError
-            The service answered with a problem.
+            The service answered with a problem, or something else answered.
         httpx.HTTPError
-            It did not answer.
+            Nothing answered.
         """
-        content = None if body is None else orjson.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
-        response = self._client.request(method, path, content=content, headers=headers)
-        if response.is_success:
-            return orjson.loads(response.content) if response.content else None
-        raise ApiError(_words(response))
+        try:
+            content = None if body is None else orjson.dumps(body)
+            response = self._client.request(method, path, content=content, headers=headers)
+        except (orjson.JSONEncodeError, UnicodeError, httpx.InvalidURL) as error:
+            raise ApiError(f"cannot ask {self._url}: {error}") from None
+        if not response.is_success:
+            raise ApiError(_words(response))
+        try:
+            reply = orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            reply = None
+        if not isinstance(reply, dict) or not reply.keys() >= set(replies):
+            raise ApiError(f"{response.url}: the answer is not that of a CCQ service")
+        return reply
+
+
+def collection_path(collection: str, verb: str) -> str:
+    """The path of a collection's route; its name may hold any character."""
+    return f"/collections/{quote(collection, safe='', errors='surrogateescape').replace('.', '%2E')}/{verb}"
 
 
 def to_base64(row: NDArray[Any]) -> str | None:
@@ -76,8 +97,8 @@ def _words(response: httpx.Response) -> str:
     try:
         problem = orjson.loads(response.content)
         lines = [f"{response.status_code} {problem['title']}: {problem['detail']}"]
-        errors = problem.get("errors") or []
+        # The detail is the first fault; the others follow.
+        lines += [f"  {error['detail']}" for error in (problem.get("errors") or [])[1:5]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return f"{response.status_code} {response.reason_phrase} from {response.url}"
-    # The detail is the first fault; the others follow.
-    return "\n".join(lines + [f"  {error.get('detail', '')}" for error in errors[1:5]])
+    return "\n".join(lines)

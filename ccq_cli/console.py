@@ -1,4 +1,7 @@
-"""What people see: one console for results, one for progress, which leaves standard output to programs."""
+"""What people see: one console for results, one for progress, which leaves standard output to programs.
+
+Text is printed as it is: an id, a payload or a path may hold [brackets] and :colons:. Styles are given as arguments.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ccq_core import Progress as Trained
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 
 @contextmanager

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.errors import InvalidInputError
-from ccq_core.evaluation import features_of, read_npz
+from ccq_core.evaluation import features_of, read_npy, read_npz
+from ccq_core.features import check_table
 
 DATA_HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or one
 FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train."""
 
 
-def read_features(sources: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Arrays by modality, from `NAME=FILE.npy` words or a single `FILE.npz`.
+def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str, NDArray[Any]]:
+    """Arrays (n, P) of numbers by modality, from `NAME=FILE.npy` words or a single `FILE.npz`.
+
+    Parameters
+    ----------
+    vectors:
+        Take an array of one dimension for one vector.
 
     Raises
     ------
@@ -40,23 +42,6 @@ def read_features(sources: Sequence[str]) -> dict[str, NDArray[Any]]:
             raise click.BadParameter(f"{source!r}: expected NAME=FILE.npy, or a single FILE.npz")
         if name in features:
             raise InvalidInputError(f"modality {name!r} is named twice")
-        features[name] = read_array(path)
+        array = read_npy(path)
+        features[name] = check_table(name, array[None] if vectors and array.ndim == 1 else array)
     return features
-
-
-def check_output(path: str) -> None:
-    """Refuse a file that could not be written, before the work is done; raises OSError."""
-    directory = Path(path).absolute().parent
-    if not directory.is_dir():
-        raise FileNotFoundError(errno.ENOENT, f"no directory {directory}", path)
-    if not os.access(directory, os.W_OK):
-        raise PermissionError(errno.EACCES, f"directory {directory} cannot be written to", path)
-
-
-def read_array(path: str) -> NDArray[Any]:
-    """The array of an `.npy` file, mapped from disk where possible."""
-    try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"{path}: not a readable .npy file ({error})") from None
-    return array

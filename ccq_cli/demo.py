@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import click
 import numpy as np
 from rich.prompt import Prompt
 from rich.table import Table
+from rich.text import Text
 
 from ccq_cli.api import Api, ApiError, to_base64
 from ccq_cli.console import err, out, training_progress
@@ -31,17 +33,17 @@ _START_SECONDS = 60
 @click.option("--bits", type=int, default=64, show_default=True, help="Code length.")
 @click.option("--words", multiple=True, help="Words to search pictures by; may be repeated.")
 @click.option("--keep-serving", is_flag=True, help="Leave the service up, and ask for words to search by.")
-@click.option("--data", type=click.Path(path_type=Path), help="Directory to keep model and database in.")
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory to keep models and items in.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve on; a free one by default.")
 def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | None, port: int) -> None:
     """Train on emoji, serve, and search pictures by words and words by pictures."""
     emoji = load_emoji()
-    with contextlib.ExitStack() as stack:
+    with _unwound_by_signals(), contextlib.ExitStack() as stack:
         if data is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ccq-demo-")))
         else:
-            data.mkdir(parents=True, exist_ok=True)
-            directory = data
+            directory = data / f"{bits}-bits"  # a collection keeps its model
+            directory.mkdir(parents=True, exist_ok=True)
         model_file = directory / "emoji.ccq"
         _train(emoji, bits, model_file)
         url = stack.enter_context(_service(directory / "store", model_file, port))
@@ -54,24 +56,54 @@ def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | 
             _keep_serving(api, emoji, url)
 
 
+@contextlib.contextmanager
+def _unwound_by_signals() -> Iterator[None]:
+    """Let a signal that would end the process at once end it as an exception does, so that nothing is left behind."""
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+
+    def unwind(number: int, _: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in numbers:
+        signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _report(title: str, facts: str) -> None:
+    out.print(Text.assemble((title, "bold"), f"  {facts}"))
+
+
 def _train(emoji: EmojiDataset, bits: int, model_file: Path) -> None:
     began = time.perf_counter()
     with training_progress("training on emoji") as report:
         model = CCQ(bits=bits).fit(emoji.all.features, callback=report)
     model.save(model_file)
-    out.print(
-        f"[bold]1. Train[/]  {len(emoji.all):,} pairs of picture and description, {bits} bits: "
-        f"{time.perf_counter() - began:.1f} s, loss {model.losses_[-1]:.3f}"
+    _report(
+        "1. Train",
+        f"{len(emoji.all):,} pairs of picture and description, {bits} bits: "
+        f"{time.perf_counter() - began:.1f} s, loss {model.losses_[-1]:.3f}",
     )
 
 
 @contextlib.contextmanager
 def _service(directory: Path, model_file: Path, port: int) -> Iterator[str]:
-    """A real service in a process of its own; yields its URL and stops it at the end."""
-    command = [sys.executable, "-m", "ccq_cli", "serve", "--data", str(directory)]
+    """A real service in a process of its own; yields its URL and stops it at the end.
+
+    It has no settings but these, runs no module of the working directory (-P), and ends with this process.
+    """
+    command = [sys.executable, "-P", "-m", "ccq_cli", "serve", "--until-eof", "--data", str(directory)]
     command += ["--model", str(model_file), "--port", str(port)]
-    environment = {"CCQ_LOG_LEVEL": "warning", **os.environ}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603
+    environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("CCQ_")}
+    environment["CCQ_LOG_LEVEL"] = "warning"
+    process = subprocess.Popen(  # noqa: S603
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
     try:
         yield wait_until_ready(process)
     finally:
@@ -81,8 +113,9 @@ def _service(directory: Path, model_file: Path, port: int) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> str:
@@ -123,9 +156,10 @@ def _index(api: Api, emoji: EmojiDataset) -> None:
         api.call("POST", "/index", {"items": bodies[lo : lo + 500]})
     seconds = time.perf_counter() - began
     facts = api.call("GET", "/collections/default")
-    out.print(
-        f"[bold]2. Index[/]  {len(bodies):,} emoji over HTTP, durable: {seconds:.1f} s "
-        f"({len(bodies) / seconds:,.0f} a second); databases {', '.join(facts['databases'])}"
+    _report(
+        "2. Index",
+        f"{len(bodies):,} emoji over HTTP, durable: {seconds:.1f} s "
+        f"({len(bodies) / seconds:,.0f} a second); databases {', '.join(facts['databases'])}",
     )
 
 
@@ -156,7 +190,7 @@ def _show_by_pictures(api: Api, emoji: EmojiDataset, glyphs: Sequence[str]) -> N
 
 
 def _keep_serving(api: Api, emoji: EmojiDataset, url: str) -> None:
-    out.print(f"Serving at [bold]{url}[/], documentation at {url}/docs. Ctrl-C ends it.")
+    _report("Serving", f"at {url}, documentation at {url}/docs. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         if not (sys.stdin.isatty() and err.is_terminal):
             while True:
@@ -168,7 +202,7 @@ def _keep_serving(api: Api, emoji: EmojiDataset, url: str) -> None:
             try:
                 _show_by_words(api, emoji, [text])
             except click.ClickException as error:
-                out.print(f"[red]{error.message}[/]")
+                out.print(error.message, style="red")
 
 
 def _embed(emoji: EmojiDataset, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -7,10 +7,10 @@ import io
 import click
 import numpy as np
 
-from ccq_cli.console import out
-from ccq_cli.data import DATA_HELP, check_output, read_features
+from ccq_cli.console import err
+from ccq_cli.data import DATA_HELP, read_features
 from ccq_core import CCQ
-from ccq_core.modelfile import write
+from ccq_core.modelfile import check_writable, write
 
 
 @click.command("encode", epilog=DATA_HELP)
@@ -22,9 +22,9 @@ def command(model: str, data: tuple[str, ...], output: str) -> None:
 
     An object with several modalities becomes one fused item.
     """
-    check_output(output)
+    check_writable(output)
     codes = CCQ.load(model).encode(read_features(data))
     buffer = io.BytesIO()
     np.save(buffer, codes)
     write(output, buffer.getvalue())
-    out.print(f"{output}: {len(codes):,} items of {codes.shape[1]} bytes")
+    err.print(f"{output}: {len(codes):,} items of {codes.shape[1]} bytes")

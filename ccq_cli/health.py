@@ -13,5 +13,5 @@ from ccq_cli.console import out
 def command(url: str) -> None:
     """Exit with status 0 if a running service is ready to search, and with 1 otherwise."""
     with Api(url) as api:
-        api.call("GET", "/readyz")
+        api.call("GET", "/readyz", replies=["status"])
     out.print("ready")

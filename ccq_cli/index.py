@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.progress import track
 
-from ccq_cli.api import Api, ApiError, service_options, to_base64
+from ccq_cli.api import Api, ApiError, collection_path, service_options, to_base64
 from ccq_cli.console import err, out
 from ccq_cli.data import DATA_HELP, read_features
 from ccq_core.errors import InvalidInputError
@@ -46,7 +46,8 @@ def command(
         try:
             for lo in track(starts, description="indexing", console=err, transient=True, disable=not err.is_terminal):
                 part = items.rows[lo : lo + batch]
-                api.call("POST", f"/collections/{collection}/index", {"items": list(items.bodies(part))})
+                body = {"items": list(items.bodies(part))}
+                api.call("POST", collection_path(collection, "index"), body, replies=["indexed"])
                 sent += len(part)
         except (ApiError, httpx.HTTPError, KeyboardInterrupt):
             err.print(
@@ -64,7 +65,7 @@ class Items:
 
     features: dict[str, NDArray[Any]]
     ids: list[str]
-    payloads: list[Any] | None
+    payloads: list[orjson.Fragment] | None
     rows: NDArray[np.intp]
     total: int
 
@@ -105,20 +106,21 @@ def _read(data: tuple[str, ...], ids: Path | None, payloads: Path | None) -> Ite
     return Items(features, names, details, np.flatnonzero(present), total)
 
 
-def _payload(path: Path, row: int, line: str) -> Any:
+def _payload(path: Path, row: int, line: str) -> orjson.Fragment:
+    """A line that is a JSON object, as it stands: its numbers may be longer than those of Python or orjson."""
     try:
         payload = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise InvalidInputError(f"{path}: line {row + 1}: not valid JSON ({error})") from None
     if payload is not None and not isinstance(payload, dict):
         raise InvalidInputError(f"{path}: line {row + 1}: expected a JSON object, got {line[:60]}")
-    return payload
+    return orjson.Fragment(line)
 
 
 def _lines(path: Path, rows: int) -> list[str]:
     try:
         # Not splitlines(), which also splits at characters that may stand in an id or in JSON.
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path}: not UTF-8 ({error})") from None
     lines = [line.removesuffix("\r") for line in lines]

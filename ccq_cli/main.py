@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import sys
 from typing import Any
 
 import click
@@ -24,8 +27,34 @@ VERBS = {
 }
 
 
+EXPECTED = (CCQError, ApiError, httpx.HTTPError, OSError, MemoryError)
+
+
+def explain(error: Exception) -> str:
+    """One of the `EXPECTED` errors in words."""
+    match error:
+        case httpx.ConnectError():
+            return f"no service answers at {error.request.url}: start one with `ccq serve`"
+        case httpx.HTTPError():
+            return f"{type(error).__name__}: {error}"
+        case OSError(strerror=str()):
+            return f"{error.filename or 'output'}: {error.strerror}"
+        case _:
+            return str(error) or type(error).__name__
+
+
 class Verbs(click.Group):
     """Loads the module of a verb on first use, and turns expected errors into one line and exit status 1."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # not every terminal can show every id
+        try:
+            return super().main(*args, **kwargs)
+        except EXPECTED as error:
+            click.echo(f"Error: {explain(error)}", err=True)
+            _flush_or_drop_output()
+            sys.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(VERBS)
@@ -38,19 +67,14 @@ class Verbs(click.Group):
         command.short_help = VERBS[cmd_name]
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (CCQError, ApiError) as error:
-            raise click.ClickException(str(error)) from error
-        except httpx.ConnectError as error:
-            raise click.ClickException(
-                f"no service answers at {error.request.url}: start one with `ccq serve`"
-            ) from error
-        except httpx.HTTPError as error:
-            raise click.ClickException(f"{type(error).__name__}: {error}") from error
-        except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError) as error:
-            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+def _flush_or_drop_output() -> None:
+    """Write what is still to be written; where that fails, keep Python from trying, and complaining, at its end."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

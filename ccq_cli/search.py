@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.table import Table
 
-from ccq_cli.api import Api, service_options, to_base64
+from ccq_cli.api import Api, collection_path, service_options, to_base64
 from ccq_cli.console import out
 from ccq_cli.data import read_features
 from ccq_core.errors import InvalidInputError
@@ -43,18 +43,19 @@ def command(
     if len(query) == 1 and query[0].startswith("id="):
         body["query_id"] = query[0].removeprefix("id=")
     else:
-        features = read_features(query)
+        features = read_features(query, vectors=True)
         body["query"] = {name: to_base64(_row(name, array, row)) for name, array in features.items()}
     names = [name for given in database for name in given.split(",")]
     if names:
         body["database"] = names if len(names) > 1 else names[0]
     if condition is not None:
         try:
-            body["filter"] = orjson.loads(condition)
+            orjson.loads(condition)
         except orjson.JSONDecodeError as error:
             raise click.BadParameter(f"--filter: not valid JSON ({error})") from None
+        body["filter"] = orjson.Fragment(condition)
     with Api(url) as api:
-        reply = api.call("POST", f"/collections/{collection}/search", body)
+        reply = api.call("POST", collection_path(collection, "search"), body, replies=["results", "took_ms"])
     if as_json:
         click.echo(json.dumps(reply))
         return
@@ -66,9 +67,7 @@ def command(
     out.print(f"{reply['took_ms']:.1f} ms")
 
 
-def _row(name: str, array: NDArray[Any], row: int) -> NDArray[Any]:
-    """One row; an array of one dimension is one vector."""
-    table = array[None, :] if array.ndim == 1 else array
+def _row(name: str, table: NDArray[Any], row: int) -> NDArray[Any]:
     if row >= len(table):
         raise InvalidInputError(f"--row {row}: {name} has {len(table)} rows")
     vector, present = check_array(name, table[row : row + 1])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +27,27 @@ from service.settings import Settings
 )
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
-def command(model: Path | None, **flags: Any) -> None:
+@click.option("--until-eof", is_flag=True, hidden=True, help="Stop when standard input ends, as a parent process does.")
+def command(model: Path | None, until_eof: bool, **flags: Any) -> None:
     """Serve collections over HTTP.
 
     Every setting can also be given as an environment variable CCQ_NAME; flags come first.
     """
     try:
+        if until_eof:
+            threading.Thread(target=_stop_at_eof, name="ccq-eof", daemon=True).start()
         settings = Settings(**{name: value for name, value in flags.items() if value is not None})
         serve(settings, model)
     except ValidationError as error:
         raise click.ClickException("\n".join(_setting(found) for found in error.errors())) from None
     except StartError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _stop_at_eof() -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _setting(found: Any) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,17 +45,31 @@ def read_npz(path: str | os.PathLike[str]) -> Arrays:
     ------
     FileNotFoundError, InvalidInputError
     """
-    name = os.fspath(path)
-    with Path(path).open("rb") as file:  # np.load would leave a file open that it cannot read
-        try:
-            arrays = np.load(file, allow_pickle=False)
-            if not isinstance(arrays, np.lib.npyio.NpzFile):
-                raise InvalidInputError(f"{name}: expected an .npz file of named arrays, got one array")
-            return {key: arrays[key] for key in arrays.files}
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"{name}: not a readable .npz file ({error})") from None
+    # np.load would leave a file open that it cannot read.
+    with Path(path).open("rb") as file, _reading(path, ".npz"):
+        arrays = np.load(file, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise InvalidInputError(f"{os.fspath(path)}: expected an .npz file of named arrays, got one array")
+        return {key: arrays[key] for key in arrays.files}
+
+
+def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array of an `.npy` file, mapped from disk; raises what `read_npz` raises."""
+    with Path(path).open("rb") as file, _reading(path, ".npy"):
+        np.lib.format.read_magic(file)  # an .npz file has none
+        array: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
+        return array
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """Turn whatever NumPy raises of a broken file into InvalidInputError."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except Exception as error:  # from EOFError to TokenError
+        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({error})") from None
 
 
 def features_of(arrays: Mapping[str, NDArray[Any]], suffix: str = "") -> Arrays:

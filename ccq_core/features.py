@@ -1,9 +1,11 @@
-"""Named feature arrays: checked once at the boundary, plain float32 behind it."""
+"""Arguments and feature arrays: checked once at the boundary, plain numbers and float32 behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ Features = Mapping[str, ArrayLike]
 
 # float32 squares stay finite below this magnitude, whatever the dimension; real features are far smaller.
 MAX_ABS = 1e15
+# Smaller magnitudes than this are zero: their inverse would leave float32.
+MIN_ABS = 1e-30
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,62 @@ class FeatureSet:
         return {name: array.shape[1] for name, array in self.arrays.items()}
 
 
+def check_whole(name: str, value: object, least: int, most: float = math.inf) -> int:
+    """A whole number of this range as a plain int; InvalidInputError for anything else, bool and 4.0 included."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool) or not isinstance(plain, int) or not least <= plain <= most:
+        end = "up" if most == math.inf else f"to {most}"
+        raise InvalidInputError(f"{name}: expected a whole number from {least} {end}, got {in_short(value)}")
+    return plain
+
+
+def check_real(name: str, value: object, least: float, most: float) -> float:
+    """A number of this range as a plain float; InvalidInputError for anything else."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float) or not least <= plain <= most:
+        raise InvalidInputError(f"{name}: expected a number from {least:g} to {most:g}, got {in_short(value)}")
+    return float(plain)
+
+
+def check_weight(name: str, value: object) -> float:
+    """A modality's lambda as a plain float; InvalidInputError for one that would drown the others, or vanish."""
+    return check_real(name, value, 1e-6, 1e6)
+
+
+def in_short(value: object) -> str:
+    """The value for a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python writes
+        text = "a huge number"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def as_array(values: ArrayLike, error: Callable[[str], InvalidInputError]) -> NDArray[Any]:
+    """The array that was given, or that lists make; `error` of the reason is raised where there is none."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise error("expected a plain array, got a masked one: rows of NaN mark what is absent")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError) as reason:
+        raise error(f"expected an array ({reason})") from None
+
+
+def check_table(modality: str, values: ArrayLike, dim: int | None = None) -> NDArray[Any]:
+    """What `check_array` checks of an array without looking at its numbers: (n, P) real numbers of any dtype."""
+    array = as_array(values, partial(FeatureError, modality))
+    if array.dtype.kind not in "fiu":
+        raise FeatureError(modality, f"expected numbers, got {in_short(array.dtype)}")
+    if array.ndim != 2:
+        hint = "; for one object pass features[None, :]" if array.ndim == 1 else ""
+        raise FeatureError(modality, f"expected shape (n, P), got {array.shape}{hint}")
+    if array.shape[1] == 0:
+        raise FeatureError(modality, "expected at least one dimension, got none")
+    if dim is not None and array.shape[1] != dim:
+        raise FeatureError(modality, f"expected {dim} numbers, got {array.shape[1]}")
+    return array
+
+
 def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tuple[Float32, NDArray[np.bool_]]:
     """Check one modality's features.
 
@@ -66,25 +126,17 @@ def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tup
     FeatureError
         Not two-dimensional, not numeric, wrong P, partly NaN, infinite, or beyond what float32 can square.
     """
-    array: NDArray[Any] = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        raise FeatureError(modality, f"expected numbers, got dtype {array.dtype}")
-    if array.ndim != 2:
-        hint = "; for one object pass features[None, :]" if array.ndim == 1 else ""
-        raise FeatureError(modality, f"expected shape (n, P), got {array.shape}{hint}")
-    if array.shape[1] == 0:
-        raise FeatureError(modality, "expected at least one dimension, got none")
-    if dim is not None and array.shape[1] != dim:
-        raise FeatureError(modality, f"expected {dim} numbers, got {array.shape[1]}")
+    array = check_table(modality, values, dim)
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)  # exact; and comparisons below need float32's range
+    elif array.dtype.kind != "f":
+        array = array.astype(np.float64)  # the least int64 is its own absolute value
     # The range is checked before the cast, so a float64 of 1e300 is named instead of becoming infinite.
     with np.errstate(invalid="ignore"):
         fine = np.less_equal(np.abs(array), MAX_ABS)
     present: NDArray[np.bool_] = np.ones(array.shape[0], dtype=bool)
     if not fine.all():
-        missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
-        present = np.asarray(~missing.all(axis=1))
+        present = np.asarray(~np.isnan(array).all(axis=1))
         bad = np.flatnonzero(present & ~fine.all(axis=1))
         if bad.size:
             row = int(bad[0])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ccq_core.distances import check_metric
 from ccq_core.errors import InvalidInputError, UnknownIdError
-from ccq_core.features import Features
+from ccq_core.features import Features, as_array, check_whole
 from ccq_core.model import CCQ
 from ccq_core.table import CodeTable
 
@@ -67,10 +67,10 @@ class CodeIndex:
         Raises
         ------
         InvalidInputError
-            An id twice, or codes of another shape or dtype. Nothing is added.
+            An id twice, or not hashable, or codes of another shape or dtype. Nothing is added.
         """
-        names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-        rows = np.asarray(codes)
+        names = _hashable(ids)
+        rows = as_array(codes, lambda reason: InvalidInputError(f"codes: {reason}"))
         if len(set(names)) != len(names):
             raise InvalidInputError("ids: the same id twice in one call")
         labels = np.arange(self._next, self._next + len(names), dtype=np.int64)
@@ -88,8 +88,10 @@ class CodeIndex:
         ------
         UnknownIdError
             An id that the index does not hold. Nothing is deleted.
+        InvalidInputError
+            An id that is not hashable.
         """
-        names = list(dict.fromkeys(ids))
+        names = list(dict.fromkeys(_hashable(ids)))
         for name in names:
             if name not in self._labels:
                 raise UnknownIdError(f"ids: no item {name!r} in this index")
@@ -110,10 +112,9 @@ class CodeIndex:
         Raises
         ------
         InvalidInputError
-            k below 1, or features that `CCQ.encode` would refuse.
+            k that is no whole number from 1 up, or features that `CCQ.encode` would refuse.
         """
-        if k < 1:
-            raise InvalidInputError(f"k: expected at least 1, got {k}")
+        k = min(check_whole("k", k, 1), max(len(self), 1))
         tables = self._model.distance_tables(features, metric=None if metric is None else check_metric(metric))
         found = self._table.view().search(tables, k)
         width = min(k, len(self))
@@ -129,3 +130,12 @@ class CodeIndex:
         for label in labels:
             del self._ids[label]
         self._table.delete(np.array(labels, dtype=np.int64))
+
+
+def _hashable(ids: Iterable[Any]) -> list[Any]:
+    try:
+        names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        hash(tuple(names))
+    except TypeError as error:
+        raise InvalidInputError(f"ids: expected a sequence of hashable ids ({error})") from None
+    return names

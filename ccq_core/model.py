@@ -15,10 +15,22 @@ from threadpoolctl import threadpool_limits
 from ccq_core import modelfile
 from ccq_core.distances import METRICS, DistanceTables, Metric, check_metric, distance_tables
 from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
-from ccq_core.features import MAX_ABS, Features, FeatureSet, Float32, check_features
+from ccq_core.features import (
+    MAX_ABS,
+    MIN_ABS,
+    Features,
+    FeatureSet,
+    Float32,
+    as_array,
+    check_features,
+    check_real,
+    check_weight,
+    check_whole,
+    in_short,
+)
 from ccq_core.mappings import ridge
 from ccq_core.norms import encode_norms, fit_levels, square_norms
-from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing
+from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing, plain_steps
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
 from ccq_core.quantizer import AdditiveQuantizer, Codes
 from ccq_core.training import STARTS, Progress, fuse, train
@@ -26,7 +38,10 @@ from ccq_core.training import STARTS, Progress, fuse, train
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_MAX_CODEBOOKS = 16
+_WHOLE_NUMBERS = {"bits": (8, 128), "sweeps": (0, 1000), "iterations": (1, 1_000_000), "seed": (0, 2**64)}
+# Singular matrices are only as solvable as their ridge is large.
+_REAL_NUMBERS = {"mapping_ridge": (1e-9, 1e9), "codebook_ridge": (1e-9, 1e9), "tolerance": (0.0, 1.0)}
+_CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS}
 _NORM_SAMPLE = 100_000
 _CHUNK_ROWS = 1 << 14
 _BLAS_THREADS_FROM = 50_000_000
@@ -64,7 +79,7 @@ class CCQ:
     dim:
         Latent dimension D; min(P_1, ..., P_V, H) by default.
     weights:
-        lambda_v by modality name; 3 for ``text`` and 1 for any other by default.
+        lambda_v by modality name, from 1e-6 to 1e6; 3 for ``text`` and 1 for any other by default.
     metric:
         Ranking of `CodeIndex`: ``cosine`` or ``euclidean``.
     preprocess:
@@ -122,8 +137,8 @@ class CCQ:
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
         """A model with the settings of a preset (`default`, `paper`), and with `changes` on top of them."""
-        if name not in PRESETS:
-            raise InvalidInputError(f"preset: expected {' or '.join(PRESETS)}, got {name!r}")
+        if name not in tuple(PRESETS):
+            raise InvalidInputError(f"preset: expected {' or '.join(PRESETS)}, got {in_short(name)}")
         return cls(**{**PRESETS[name], **changes})
 
     # -- training ----------------------------------------------------------------------------------
@@ -181,25 +196,28 @@ class CCQ:
                 name: ridge(_gram(array), (array.T @ y).astype(np.float64), self.mapping_ridge)
                 for name, array in x.arrays.items()
             }
+        norm_levels = self._fit_norm_levels(x, quantizer, mappings)
+        if not ((np.abs(trained.codebooks) <= MAX_ABS).all() and (norm_levels <= MAX_ABS**2).all()):
+            raise InvalidInputError(f"features: codewords beyond {MAX_ABS:g}; the step 'unit' scales large features")
         self.modalities_ = {
             name: Modality(raw.dims[name], weights[name], preprocessing[name], mappings[name]) for name in raw
         }
         self.codebooks_ = trained.codebooks
         self.losses_ = trained.losses
-        self.norm_levels_ = self._fit_norm_levels(x, quantizer)
+        self.norm_levels_ = norm_levels
         self._restore()
         return self
 
-    def _fit_norm_levels(self, x: FeatureSet, quantizer: AdditiveQuantizer) -> Float32:
+    def _fit_norm_levels(self, x: FeatureSet, quantizer: AdditiveQuantizer, mappings: Mapping[str, Float32]) -> Float32:
         """Levels for the reconstructions of the training objects, as each database would hold them."""
         rows = np.arange(0, x.n, max(1, -(-x.n // _NORM_SAMPLE)))
-        latents = {name: x.arrays[name][rows] @ modality.mapping for name, modality in self.modalities_.items()}
+        latents = {name: x.arrays[name][rows] @ mapping for name, mapping in mappings.items()}
         sample = FeatureSet(latents, {name: x.present[name][rows] for name in x}, len(rows))
         kinds = [latents[name][sample.present[name]] for name in x]
         if len(kinds) > 1:
             kinds.append(fuse(latents, sample, self._weights(tuple(x)))[0])
         codes = np.concatenate([quantizer.encode(z, sweeps=self.sweeps) for z in kinds])
-        return fit_levels(square_norms(self.codebooks_, codes))
+        return fit_levels(square_norms(quantizer.codebooks, codes))
 
     # -- use ---------------------------------------------------------------------------------------
 
@@ -282,7 +300,7 @@ class CCQ:
     def decode(self, codes: ArrayLike) -> Float32:
         """Reconstructions y (n, D) float32 in the latent space of code rows (n, M + 1) uint8."""
         self._fitted()
-        rows = np.asarray(codes)
+        rows = as_array(codes, lambda reason: InvalidInputError(f"codes: {reason}"))
         if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != self.code_width:
             raise InvalidInputError(
                 f"codes: expected shape (n, {self.code_width}) of uint8, got {rows.shape} of {rows.dtype}"
@@ -346,12 +364,13 @@ class CCQ:
         return model
 
     def _contents(self) -> modelfile.Contents:
+        self._check_settings()
         parameters = {
-            "bits": self.bits,
+            "bits": 8 * len(self.codebooks_),
             "dim": self.dim,
-            "weights": None if self.weights is None else dict(self.weights),
+            "weights": self.weights,
             "metric": self.metric,
-            "preprocess": {name: ",".join(m.preprocessing.steps) for name, m in self.modalities_.items()},
+            "preprocess": self.preprocess,
             "mapping": self.mapping,
             "mapping_ridge": self.mapping_ridge,
             "sweeps": self.sweeps,
@@ -393,45 +412,41 @@ class CCQ:
     def _check_name(name: str) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name == PAIR:
             raise InvalidInputError(
-                f"modality {name!r}: expected a letter, then up to 63 letters, digits, '_' or '-'; {PAIR!r} is reserved"
+                f"modality {in_short(name)}: expected a letter, then up to 63 letters, digits, '_' or '-'; "
+                f"{PAIR!r} is reserved"
             )
 
     def _check_settings(self) -> None:
-        """Check every setting that can be judged without data."""
-        for name, least, most in (
-            ("bits", 8, 8 * _MAX_CODEBOOKS),
-            ("sweeps", 0, 1000),
-            ("iterations", 1, 1_000_000),
-            ("seed", 0, 2**64),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
-                raise InvalidInputError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")
+        """Check every setting that can be judged without data, and make it plain: what a model file can hold."""
+        for name, (least, most) in _WHOLE_NUMBERS.items():
+            setattr(self, name, check_whole(name, getattr(self, name), least, most))
         if self.bits % 8:
             raise InvalidInputError(f"bits: expected a multiple of 8, got {self.bits}")
-        for name in ("mapping_ridge", "codebook_ridge"):
-            _check_positive(name, getattr(self, name))
-        if isinstance(self.tolerance, bool) or not isinstance(self.tolerance, int | float) or not self.tolerance >= 0:
-            raise InvalidInputError(f"tolerance: expected a number from 0 up, got {self.tolerance!r}")
-        for name, choices in (("metric", METRICS), ("mapping", MAPPINGS), ("start", STARTS)):
-            if getattr(self, name) not in choices:
-                raise InvalidInputError(f"{name}: expected {' or '.join(choices)}, got {getattr(self, name)!r}")
-        for name, weight in (self.weights or {}).items():
-            _check_positive(f"weights[{name!r}]", weight)
+        if self.dim is not None:
+            self.dim = check_whole("dim", self.dim, 1)
+        for name, (lowest, highest) in _REAL_NUMBERS.items():
+            setattr(self, name, check_real(name, getattr(self, name), lowest, highest))
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise InvalidInputError(f"{name}: expected {' or '.join(choices)}, got {in_short(value)}")
+            setattr(self, name, str(value))
+        if self.weights is not None:
+            if not isinstance(self.weights, Mapping):
+                raise InvalidInputError(f"weights: expected numbers by modality, got {in_short(self.weights)}")
+            self.weights = {
+                name: check_weight(f"weights[{in_short(name)}]", weight) for name, weight in self.weights.items()
+            }
+        self.preprocess = plain_steps(self.preprocess)
 
     def _check_against(self, raw: FeatureSet) -> None:
         """Check the settings that depend on the data."""
         widest = min(raw.dims.values())
-        if self.dim is not None and not 1 <= self.dim <= widest:
+        if self.dim is not None and self.dim > widest:
             raise InvalidInputError(f"dim: expected 1 to {widest}, the smallest feature dimension, got {self.dim}")
         for name in self.weights or {}:
             if name not in raw.arrays:
                 raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(raw)})")
-
-
-def _check_positive(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < float("inf"):
-        raise InvalidInputError(f"{name}: expected a positive number, got {value!r}")
 
 
 def _preprocess(raw: FeatureSet, preprocessing: Mapping[str, Preprocessing]) -> FeatureSet:
@@ -443,4 +458,9 @@ def _preprocess(raw: FeatureSet, preprocessing: Mapping[str, Preprocessing]) -> 
 
 
 def _gram(array: Float32) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return (array.T @ array).astype(np.float64)
+    """(P, P) = sum_n x_n x_n^T. In float64, for the rounding of float32 would outweigh a small ridge."""
+    gram = np.zeros((array.shape[1],) * 2)
+    for lo in range(0, len(array), _CHUNK_ROWS):
+        part = array[lo : lo + _CHUNK_ROWS].astype(np.float64)
+        gram += part.T @ part
+    return gram if np.trace(gram) > MIN_ABS**2 else np.zeros_like(gram)

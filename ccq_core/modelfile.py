@@ -13,17 +13,21 @@ Arrays, all float32, finite, and exactly these: ``codebooks`` (M, 256, D); ``nor
 Refused, each with its reason: anything that is not the above (ModelFormatError: a reader that guesses is a reader that
 can be fooled); a file shorter than its header says (ModelTruncatedError); contents that do not match the checksum
 (ModelCorruptError); a higher version (ModelVersionError). Sizes are checked against the file's length before anything
-of that size is allocated.
+of that size is allocated. A model that was read can be written again.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
+import stat
 import struct
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,12 +39,11 @@ import safetensors.numpy
 from ccq_core.errors import (
     InvalidInputError,
     ModelCorruptError,
-    ModelFileError,
     ModelFormatError,
     ModelTruncatedError,
     ModelVersionError,
 )
-from ccq_core.features import MAX_ABS, Float32
+from ccq_core.features import MAX_ABS, Float32, check_real, check_weight, check_whole, in_short
 from ccq_core.preprocessing import array_shapes, check_steps
 from ccq_core.quantizer import K
 
@@ -104,25 +107,65 @@ def parse(data: bytes) -> Contents:
     ModelFormatError, ModelTruncatedError, ModelCorruptError, ModelVersionError
         See the module's description.
     """
-    header = _read_header(data)
     try:
+        header = _read_header(data)
         arrays = safetensors.numpy.load(data)
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ModelFormatError(f"not a readable safetensors file: {error}") from None
-    if not _is_hex(header.get("checksum")) or _checksum(header, arrays) != header["checksum"]:
-        raise ModelCorruptError("the checksum does not match the contents: the file was damaged; fetch it again")
-    try:
+        if _checksum(header, arrays) != header.get("checksum"):
+            raise ModelCorruptError("the checksum does not match the contents: the file was damaged; fetch it again")
         return _contents(header, arrays)
-    except ModelFileError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise ModelFormatError(f"the header does not describe a model: {type(error).__name__}: {error}") from None
+    except InvalidInputError as error:
+        raise ModelFormatError(f"the header does not describe a model: {error}") from None
+    except (safetensors.SafetensorError, KeyError, AttributeError) as error:  # the latter two: an array's type
+        raise ModelFormatError(f"not a readable safetensors file: {error}") from None
+    except RecursionError:
+        raise ModelFormatError("the header is nested too deeply") from None
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a crash leaves either the old or the new one: temporary name, fsync, rename, fsync."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    """Write a file so that a crash leaves either the old or the new one: temporary name, fsync, rename, fsync.
+
+    Links are followed. What is no regular file, as a pipe or a device, is written to directly. An OSError names `path`.
+    """
+    with _named(path):
+        if _is_special(path):
+            Path(path).write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise the OSError that `write` would raise, as far as that is known before there is anything to write."""
+    with _named(path):
+        if not _is_special(path):
+            tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
+        elif not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an OSError name the file that was asked for, not the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether there is something here that is no regular file; a directory, and no name at all, are an OSError."""
+    if not os.fspath(path):
+        raise FileNotFoundError(errno.ENOENT, "a file name is needed")
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return not stat.S_ISREG(mode)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=".ccq-", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -167,29 +210,53 @@ def _read_header(data: bytes) -> dict[str, Any]:
     """The JSON under the metadata key, once the file is known to be whole and of a version that can be read."""
     length = _header_length(data[:8], len(data))
     try:
-        outer = json.loads(data[8 : 8 + length])
+        outer = _json(data[8 : 8 + length])
         metadata = outer.pop("__metadata__", None)
-        end = max((int(entry["data_offsets"][1]) for entry in outer.values()), default=0)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        ends = (check_whole("data_offsets", entry["data_offsets"][1], 0) for entry in outer.values())
+        end = max(ends, default=0)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise ModelFormatError(f"no CCQ model: the safetensors header is not valid ({type(error).__name__})") from None
     if 8 + length + end > len(data):
         raise ModelTruncatedError(f"the file has {len(data)} bytes, its header announces {8 + length + end}")
     if not isinstance(metadata, dict) or not isinstance(metadata.get(_KEY), str):
         raise ModelFormatError(f"a safetensors file, but no CCQ model: it has no {_KEY!r} metadata")
     try:
-        header = json.loads(metadata[_KEY])
-    except (ValueError, RecursionError):
+        header = _json(metadata[_KEY])
+    except ValueError:
         raise ModelCorruptError("the model header is damaged: not valid JSON") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFormatError(f"a safetensors file, but no CCQ model: its format is not {FORMAT!r}")
-    version = header.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ModelFormatError(f"version: expected a positive integer, got {version!r}")
+    version = check_whole("version", header.get("version"), 1)
     if version > VERSION:
         raise ModelVersionError(
             f"the file has format version {version}, this package reads up to {VERSION}: upgrade ccq-search"
         )
     return header
+
+
+def _json(text: str | bytes) -> Any:
+    """The JSON of a file; ValueError where it is none, and where a number is none or is infinite."""
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise ValueError(f"expected a number, got {digits}")
+        return number
+
+    return json.loads(text, parse_float=finite, parse_constant=finite)
+
+
+def _fields(place: str, value: object, *names: str) -> list[Any]:
+    """The values of a JSON object that has exactly these keys; InvalidInputError for anything else."""
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise InvalidInputError(f"{place}: expected an object of {', '.join(names)}, got {in_short(value)}")
+    return [value[name] for name in names]
+
+
+def _list(place: str, value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInputError(f"{place}: expected a list, got {in_short(value)}")
+    return value
 
 
 def _checksum(header: dict[str, Any], arrays: dict[str, Any]) -> str:
@@ -219,39 +286,47 @@ def _contents(header: dict[str, Any], arrays: dict[str, Any]) -> Contents:
             raise ModelFormatError(f"array {name!r}: holds numbers that are not finite, or above {most:g}")
         return np.asarray(array)
 
-    parameters = header["parameters"]
-    m = parameters["bits"] // 8
-    books = arrays["codebooks"]
-    if books.ndim != 3 or not 1 <= m <= 16 or parameters["bits"] % 8:
-        raise ModelFormatError(f"codebooks: expected shape (M, {K}, D) with M = bits / 8, got {books.shape}")
-    dim = int(books.shape[2])
+    _, _, _, parameters, losses, entries = _fields(
+        "header", header, "format", "version", "checksum", "parameters", "losses", "modalities"
+    )
+    if not isinstance(parameters, dict):
+        raise InvalidInputError(f"parameters: expected an object, got {in_short(parameters)}")
+    m = check_whole("bits", parameters.get("bits"), 8, 128) // 8
+    shape: tuple[int, ...] = arrays["codebooks"].shape if "codebooks" in arrays else ()
+    if len(shape) != 3 or 0 in shape:
+        raise ModelFormatError(f"codebooks: expected shape ({m}, {K}, D), got {shape}")
+    dim = shape[2]
     # Latent vectors stay below MAX_ABS as well, so that no distance overflows.
     codebooks = take("codebooks", (m, K, dim), MAX_ABS)
     norm_levels = take("norm_levels", (K,), MAX_ABS**2)
     if (np.diff(norm_levels) < 0).any() or norm_levels[0] < 0:
         raise ModelFormatError("norm_levels: expected ascending numbers from 0 up")
     modalities = []
-    for i, entry in enumerate(header["modalities"]):
-        name, size, weight = entry["name"], entry["dim"], float(entry["weight"])
-        if not isinstance(name, str) or not isinstance(size, int) or size < 1 or not 0 < weight < math.inf:
-            raise ModelFormatError(f"modality {i}: expected a name, a dimension and a positive weight, got {entry}")
-        try:
-            steps = check_steps(entry["steps"])
-        except InvalidInputError as error:
-            raise ModelFormatError(str(error)) from None
+    for i, entry in enumerate(_list("modalities", entries)):
+        name, size, weight, names = _fields(f"modalities[{i}]", entry, "name", "dim", "weight", "steps")
+        if not isinstance(name, str):
+            raise InvalidInputError(f"modalities[{i}]: expected a name, got {in_short(name)}")
+        size = check_whole(f"modalities[{i}].dim", size, 1)
+        weight = check_weight(f"modalities[{i}].weight", weight)
+        steps = check_steps(_list("steps", names))
+        if list(steps) != names:
+            raise InvalidInputError(f"modalities[{i}].steps: expected names of steps, got {in_short(names)}")
         mapping = take(f"mapping.{i}", (size, dim))
         step_arrays = tuple(
             {part: take(f"step.{i}.{j}.{part}", shape) for part, shape in array_shapes(step, size).items()}
             for j, step in enumerate(steps)
         )
         modalities.append(ModalityContents(name, size, weight, steps, step_arrays, mapping))
-    names = [modality.name for modality in modalities]
-    if not names or len(set(names)) != len(names):
-        raise ModelFormatError(f"modalities: expected distinct names, got {names}")
+    distinct = {modality.name for modality in modalities}
+    if not modalities or len(distinct) != len(modalities):
+        raise ModelFormatError(f"modalities: expected distinct names, got {in_short(sorted(distinct))}")
     if arrays:
-        raise ModelFormatError(f"arrays that belong to no model: {', '.join(sorted(arrays))}")
-    return Contents(parameters, modalities, codebooks, norm_levels, [float(loss) for loss in header["losses"]])
-
-
-def _is_hex(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64
+        raise ModelFormatError(f"arrays that belong to no model: {in_short(sorted(arrays))}")
+    most = float(np.finfo(np.float64).max)
+    return Contents(
+        parameters,
+        modalities,
+        codebooks,
+        norm_levels,
+        [check_real("losses", loss, -most, most) for loss in _list("losses", losses)],
+    )

@@ -13,16 +13,17 @@ A preprocessing is a sequence of step names, applied from left to right:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ccq_core.errors import InvalidInputError
-from ccq_core.features import Float32
+from ccq_core.features import MIN_ABS, Float32, in_short
 
 # Half whitened: an eigenvalue at the mean is halved, not set to one. Chosen by measurement, see docs/defaults.md.
 ZCA_RIDGE = 1.0
+_MAX_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,25 @@ def check_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     InvalidInputError
-        A name that is no step.
+        No sequence, a name that is no step, or very many.
     """
+    if not isinstance(steps, Sequence):
+        raise InvalidInputError(f"preprocess: expected names of steps, got {in_short(steps)}")
     names = tuple(part.strip() for part in steps.split(",")) if isinstance(steps, str) else tuple(steps)
-    names = tuple(name for name in names if name and name != "none")
     for name in names:
-        if name not in _STEPS:
-            raise InvalidInputError(f"preprocess: unknown step {name!r}; known are none, {', '.join(_STEPS)}")
+        if not isinstance(name, str) or name not in {"", "none", *_STEPS}:
+            raise InvalidInputError(f"preprocess: unknown step {in_short(name)}; known are none, {', '.join(_STEPS)}")
+    names = tuple(str(name) for name in names if name not in ("", "none"))
+    if len(names) > _MAX_STEPS:
+        raise InvalidInputError(f"preprocess: expected at most {_MAX_STEPS} steps, got {len(names)}")
     return names
+
+
+def plain_steps(steps: str | Sequence[str] | Mapping[str, str | Sequence[str]]) -> str | dict[str, str]:
+    """The parameter `preprocess` of `CCQ` as it is kept and stored: names joined by commas, or those by modality."""
+    if isinstance(steps, Mapping):
+        return {name: ",".join(check_steps(part)) for name, part in steps.items()}
+    return ",".join(check_steps(steps))
 
 
 def fit_preprocessing(steps: Sequence[str], x: Float32) -> Preprocessing:
@@ -110,7 +122,7 @@ def _fit_zscore(x: Float32) -> dict[str, Float32]:
     mean = x.mean(axis=0, dtype=np.float64)
     std = x.std(axis=0, dtype=np.float64)
     # A dimension that only carries the rounding of its mean is constant.
-    constant = std <= 1e-6 * np.abs(mean)
+    constant = std <= np.maximum(1e-6 * np.abs(mean), MIN_ABS)
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, std))
     return {"mean": mean.astype(np.float32), "scale": scale.astype(np.float32)}
 
@@ -126,7 +138,7 @@ def _fit_zca(x: Float32) -> dict[str, Float32]:
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, 0.0)
     floor = ZCA_RIDGE * values.mean()
-    inverse = 1.0 / np.sqrt(values + floor) if floor > 0 else np.zeros_like(values)
+    inverse = 1.0 / np.sqrt(values + floor) if floor > MIN_ABS**2 else np.zeros_like(values)
     return {"mean": mean.astype(np.float32), "matrix": ((vectors * inverse) @ vectors.T).astype(np.float32)}
 
 
@@ -136,7 +148,7 @@ def _zca(x: Float32, a: dict[str, Float32]) -> Float32:
 
 def _fit_unit(x: Float32) -> dict[str, Float32]:
     energy = float(np.einsum("ij,ij->", x, x, dtype=np.float64)) / max(len(x), 1)
-    return {"scale": np.array([1.0 / np.sqrt(energy) if energy > 0 else 0.0], dtype=np.float32)}
+    return {"scale": np.array([1.0 / np.sqrt(energy) if energy > MIN_ABS**2 else 0.0], dtype=np.float32)}
 
 
 def _unit(x: Float32, a: dict[str, Float32]) -> Float32:

@@ -42,7 +42,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
     ModelFileError, OSError
         The model file cannot be used, or read.
     """
-    if model_path is not None and not re.search(NAME_PATTERN, model_path.stem):
+    if model_path is not None and not re.fullmatch(NAME_PATTERN, model_path.stem):
         raise DefaultModelError(f"model file {model_path.name!r}: expected a name of {NAME_RULE}, before its suffix")
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _bind(settings.host, settings.port) as listener:
@@ -104,6 +104,8 @@ def _bind(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise AddressError(f"{place}: {error.strerror}") from None
+    except UnicodeError:
+        raise AddressError(f"{place}: this is no host name") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -1,6 +1,9 @@
 """Verbs that need no service: train, evaluate, encode, info."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -134,3 +137,90 @@ def test_bad_options_are_named(arrays, tmp_path):
         result = ccq("train", *arrays, "-o", tmp_path / "m.ccq", *options)
         assert result.exit_code != 0
         assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (np.array(3.0), "expected shape (n, P), got ()"),
+        (np.ones(12), "expected shape (n, P), got (12,)"),
+        (np.ones((3, 4, 3)), "expected shape (n, P), got (3, 4, 3)"),
+        (np.ones((3, 12)) * 1j, "expected numbers, got dtype('complex128')"),
+        (np.ones((3, 12), dtype=bool), "expected numbers"),
+        (np.full((3, 12), "1"), "expected numbers"),
+        (np.zeros(3, dtype=[("a", "f4"), ("b", "i4")]), "expected numbers"),
+        ({"image": np.ones((3, 12))}, "not a readable .npy file"),
+        (b"PK\x03\x04 and no more", "not a readable .npy file"),
+        (b"\x93NUMPY\x01\x00\x10\x00{'descr': ((((( ", "not a readable .npy file"),
+        (b"", "not a readable .npy file"),
+    ],
+)
+def test_every_verb_refuses_what_is_no_array_of_vectors(content, words, model_file, tmp_path):
+    path = tmp_path / "x.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, dict):
+        with path.open("wb") as file:
+            np.savez(file, **content)
+    else:
+        np.save(path, content)
+    verbs = [["train", "-o", tmp_path / "x.ccq"], ["encode", model_file, "-o", tmp_path / "codes.npy"], ["index"]]
+    if words != "expected shape (n, P), got (12,)":  # one vector may be searched with
+        verbs.append(["search"])
+    for verb in verbs:
+        result = ccq(*verb, f"image={path}")
+        assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+        assert words in result.output
+    assert not (tmp_path / "x.ccq").exists()
+
+
+def test_names_are_printed_as_they_are(model_file):
+    path = model_file.with_name("[bold]m[1] :cat: [red].ccq")
+    path.write_bytes(model_file.read_bytes())
+    assert path.name in ccq("info", path).output
+    arrays = f"image={model_file.with_name('image.npy')}"
+    assert path.name in ccq("train", arrays, "--bits", 8, "-o", path).output
+
+
+@pytest.mark.parametrize("verb", ["train", "encode"])
+def test_output_that_cannot_be_written_is_named_before_the_work(verb, model_file, arrays, tmp_path, monkeypatch):
+    monkeypatch.setattr(CCQ, "fit", None)
+    monkeypatch.setattr(CCQ, "encode", None)
+    before = [] if verb == "train" else [model_file]
+    for output in ("", tmp_path / "nowhere" / "file", tmp_path / ("x" * 256), "/proc/file"):
+        result = ccq(verb, *before, *arrays, "-o", output)
+        assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+        assert str(output) in result.output
+
+
+def run(command, **environment):
+    """A shell command, in which `ccq` is the one under test: its exit status and standard error."""
+    line = f'set -o pipefail; ccq() {{ "{sys.executable}" -m ccq_cli "$@"; }}; {command}'
+    result = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, env={**os.environ, **environment})
+    return result.returncode, result.stderr.decode(), result.stdout.decode()
+
+
+@pytest.mark.parametrize("command", ["info m.ccq", "info m.ccq --json", "--help", "info --help"])
+def test_output_may_be_full_cut_short_or_closed(command, model_file, monkeypatch):
+    monkeypatch.chdir(model_file.parent)
+    assert run(f"ccq {command} > /dev/full") == (1, "Error: output: No space left on device\n", "")
+    assert run(f"ccq {command} >&-")[:2] == (0, "")
+    assert run(f"ccq {command} | true")[1] == ""
+
+
+def test_output_to_a_device(model_file, arrays, tmp_path):
+    status, errors, output = run(
+        f"ccq encode {model_file} {' '.join(arrays)} -o /dev/stdout | tail -c 900 | base64 -w0"
+    )
+    assert (status, errors) == (0, "/dev/stdout: 300 items of 3 bytes\n")
+    assert len(output) == 1200
+    status, errors, _ = run(f"ccq encode {model_file} {' '.join(arrays)} -o /dev/full")
+    assert (status, errors) == (1, "Error: /dev/full: No space left on device\n")
+
+
+def test_a_terminal_that_cannot_show_everything(model_file, monkeypatch):
+    monkeypatch.chdir(model_file.parent)
+    model_file.rename("🐱.ccq")
+    status, errors, output = run("ccq info 🐱.ccq", PYTHONIOENCODING="ascii")
+    assert (status, errors) == (0, "")
+    assert "?.ccq" in output

@@ -4,8 +4,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
@@ -123,6 +127,158 @@ def test_demo_with_words_of_ones_own():
     assert "xyzzy" in unknown.output
 
 
+def test_demo_twice_in_one_directory_with_other_settings(tmp_path):
+    for bits in (8, 16, 8):
+        result = ccq("demo", "--data", tmp_path / "d", "--bits", bits, "--words", "dolphin")
+        assert result.exit_code == 0, result.output
+    (tmp_path / "file").touch()
+    result = ccq("demo", "--data", tmp_path / "file")
+    assert result.exit_code == 2
+    assert "is a file" in result.output
+
+
+@pytest.fixture
+def started_demo(tmp_path):
+    """A demo that serves, started in surroundings that must not matter; its process and the service's URL."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "temporary").mkdir()
+    for module in ("http", "numpy", "click"):
+        (tmp_path / "here" / f"{module}.py").write_text("raise SystemExit('a file of the working directory was run')")
+    surroundings = {
+        "TMPDIR": str(tmp_path / "temporary"),
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "ALL_PROXY": "socks5://127.0.0.1:9",
+        "CCQ_PORT": "many",
+        "CCQ_DATA": str(tmp_path / "mine"),
+        "ccq_default_collection": "mine",
+        "CCQ_MODEL": "/nowhere",
+    }
+    command = [sys.executable, "-P", "-m", "ccq_cli", "demo", "--bits", "8", "--words", "dolphin", "--keep-serving"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path / "here",
+        env={**os.environ, **surroundings},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Serving"):
+                break
+        found = re.search(r"http://[^,]*", lines[-1])
+        assert found, lines
+        yield process, found[0]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_demo_leaves_nothing_behind(started_demo, tmp_path, number):
+    process, url = started_demo
+    assert ccq("health", "--url", url).exit_code == 0
+    process.send_signal(number)
+    if number is signal.SIGKILL:  # nobody is left to remove the directory
+        process.wait(timeout=20)
+    else:
+        assert process.wait(timeout=20) == 128 + number
+        assert os.listdir(tmp_path / "temporary") == []
+    deadline = time.monotonic() + 20
+    while ccq("health", "--url", url).exit_code == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://[::1", "http://[::1: "),
+        ("", "missing an 'http://'"),
+        ("localhost:8000", "unsupported protocol"),
+        ("http://a..b", "cannot ask http://a..b"),
+        ("http://" + "x" * 70, "cannot ask http://xxx"),
+        ("http://127.0.0.1:99999", "99999"),
+    ],
+)
+def test_addresses_that_are_none(url, words):
+    for verb in (["health"], ["search", "id=1"]):
+        result = ccq(*verb, "--url", url)
+        assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+        assert words in result.output
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense"])
+def test_proxies_are_for_other_machines(url, monkeypatch, proxy):
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert ccq("health", "--url", url).exit_code == 0
+    result = ccq("health", "--url", "http://service.invalid")
+    assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+
+
+@pytest.fixture
+def other_server():
+    """A web server that is no CCQ service: it answers everything with what `answer` holds."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content = server.answer
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, b"<html>welcome</html>"),
+        (200, b""),
+        (200, b"[]"),
+        (200, b"{}"),
+        (404, b"<html>no</html>"),
+        (500, b"[1]"),
+        (400, b'{"title": "t", "detail": "d", "errors": [1, 2, 3]}'),
+    ],
+)
+def test_another_web_server_at_the_address(other_server, files, answer):
+    other_server.answer = answer
+    url = f"http://127.0.0.1:{other_server.server_port}"
+    for verb in (["health"], ["search", "id=1"], ["index", f"image={files / 'image.npy'}"]):
+        result = ccq(*verb, "--url", url)
+        assert result.exit_code == 1, result.output
+        assert isinstance(result.exception, SystemExit)
+        assert url in result.output
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "a?b", "a#b", "ü", "a b", "[red]", "\udcff"])
+def test_a_collection_of_any_name_is_that_collection(indexed, name):
+    result = ccq("search", "id=item-1", "--collection", name, "--url", indexed)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert not result.output.startswith("rank")
+    assert "Error: 4" in result.output or "cannot ask" in result.output
+
+
 def serve_and_fail(*options):
     command = [sys.executable, "-m", "ccq_cli", "serve", *map(str, options)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CCQ_")}
@@ -219,3 +375,29 @@ def test_search_takes_one_vector_and_databases_in_one_word(indexed, files, tmp_p
     result = ccq("search", f"text={tmp_path / 'one.npy'}", "--database", "image,text", "--json", "--url", indexed)
     assert result.exit_code == 0, result.output
     assert {hit["database"] for hit in json.loads(result.stdout)["results"]} <= {"image", "text"}
+
+
+def test_index_sends_payloads_and_ids_as_they_are(url, semi):
+    arrays, directory = semi
+    payloads = [f'  {{"n": {i}, "text": "[red]:cat:[/] \\u00e9"}}' for i in range(30)]
+    (directory / "ids.txt").write_text("".join(f"[bold]{i}[/x] :cat:\n" for i in range(30)), encoding="utf-8-sig")
+    (directory / "p.jsonl").write_text("\n".join(payloads), encoding="utf-8-sig")
+    options = ["--ids", directory / "ids.txt", "--payloads", directory / "p.jsonl", "--url", url]
+    result = ccq("index", *arrays, *options)
+    assert result.exit_code == 0, result.output
+    stored = items(url)
+    assert stored["[bold]0[/x] :cat:"]["payload"] == {"n": 0, "text": "[red]:cat:[/] é"}
+    found = ccq("search", "id=[bold]0[/x] :cat:", "--limit", 300, "--url", url)
+    assert found.exit_code == 0, found.output
+    shown = re.sub(r"[^!-~é]", "", found.output)  # cells are folded
+    assert "[bold]1[/x]" in shown
+    assert "[red]" in shown
+    payloads[3] = '{"n": 123456789012345678901234567890}'
+    (directory / "p.jsonl").write_text("\n".join(payloads))
+    result = ccq("index", *arrays, *options)
+    assert result.exit_code == 1  # the service's own refusal: the number reaches it as it is
+    assert "integer" in result.output
+    condition = '{"must": [{"key": "n", "match": {"value": 123456789012345678901234567890}}]}'
+    result = ccq("search", "id=[bold]0[/x] :cat:", "--filter", condition, "--url", url)
+    assert result.exit_code == 1, result.output
+    assert "integer" in result.output

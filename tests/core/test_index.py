@@ -86,7 +86,35 @@ def test_ids_keep_their_type(model, pairs):
 
 
 def test_bad_k_and_empty_index(index, model, pairs):
-    with pytest.raises(InvalidInputError, match="k: expected at least 1, got 0"):
+    with pytest.raises(InvalidInputError, match="k: expected a whole number from 1 up, got 0"):
         index.search({"image": pairs["image"][:1]}, 0)
     assert CodeIndex(model).search({"image": pairs["image"][:2]}, 3).ids.shape == (2, 0)
     assert index.search({"image": np.empty((0, 12))}, 3).ids.shape == (0, 3)
+
+
+@pytest.mark.parametrize("k", [2.5, 3.0, "3", None, True, [], np.array([3])])
+def test_k_is_a_whole_number(index, pairs, k):
+    with pytest.raises(InvalidInputError, match="k: expected a whole number"):
+        index.search({"image": pairs["image"][:1]}, k)
+
+
+def test_k_may_be_beyond_every_integer_type(index, pairs):
+    assert index.search({"image": pairs["image"][:1]}, 10**30).ids.shape == (1, 600)
+    assert index.search({"image": pairs["image"][:1]}, np.uint8(200)).ids.shape == (1, 200)
+
+
+@pytest.mark.parametrize("ids", [[["a"]], [{}], np.array([["a", "b"]]), 5, None])
+def test_ids_are_hashable(index, ids):
+    with pytest.raises(InvalidInputError, match="ids: expected a sequence of hashable ids"):
+        index.add(ids, np.zeros((1, 3), np.uint8))
+    with pytest.raises(InvalidInputError, match="ids: expected a sequence of hashable ids"):
+        index.delete(ids)
+    assert len(index) == 600
+
+
+@pytest.mark.parametrize("codes", [[[1, 2, 3], [1]], np.ma.masked_equal(np.zeros((2, 3), np.uint8), 0)])
+def test_codes_that_are_no_array(index, model, codes):
+    with pytest.raises(InvalidInputError, match="codes: expected a"):
+        index.add(["x", "y"], codes)
+    with pytest.raises(InvalidInputError, match="codes: expected a"):
+        model.decode(codes)

@@ -152,26 +152,114 @@ def test_presets():
         ({"bits": 32.0}, "bits: expected a whole number"),
         ({"bits": 0}, "bits"),
         ({"bits": 136}, "bits"),
-        ({"dim": 0}, "dim: expected 1 to 8"),
+        ({"dim": 0}, "dim: expected a whole number from 1 up, got 0"),
+        ({"dim": 3.5}, "dim: expected a whole number"),
+        ({"dim": 4.0}, "dim: expected a whole number"),
+        ({"dim": "4"}, "dim: expected a whole number"),
+        ({"dim": True}, "dim: expected a whole number"),
         ({"dim": 9}, "dim: expected 1 to 8"),
         ({"weights": {"sound": 1.0}}, "'sound' is no modality"),
-        ({"weights": {"text": 0.0}}, "positive"),
-        ({"weights": {"text": float("nan")}}, "positive"),
+        ({"weights": {"text": 0.0}}, r"weights\['text'\]: expected a number from 1e-06 to 1e\+06, got 0.0"),
+        ({"weights": {"text": float("nan")}}, "weights"),
+        ({"weights": {"text": 1e308, "image": 1e308}}, "weights"),
+        ({"weights": {"text": 5e-324}}, "weights"),
+        ({"weights": {"text": 10**400}}, "weights"),
+        ({"weights": {"text": 10**5000}}, "weights.*a huge number"),
+        ({"weights": {"text": "1"}}, "weights"),
+        ({"weights": {3: 1.0}}, "3 is no modality"),
+        ({"weights": [1.0]}, "weights: expected numbers by modality"),
+        ({"weights": "text"}, "weights: expected numbers by modality"),
         ({"metric": "hamming"}, "metric"),
+        ({"metric": ["cosine"]}, "metric"),
+        ({"metric": np.array(["cosine", "euclidean"])}, "metric"),
         ({"mapping": "cca"}, "mapping"),
         ({"mapping_ridge": 0.0}, "mapping_ridge"),
+        ({"mapping_ridge": 10**400}, "mapping_ridge"),
+        ({"mapping_ridge": np.nan}, "mapping_ridge"),
         ({"codebook_ridge": -1.0}, "codebook_ridge"),
+        ({"codebook_ridge": 1e-300}, "codebook_ridge"),
+        ({"codebook_ridge": "1"}, "codebook_ridge"),
+        ({"tolerance": float("inf")}, "tolerance"),
+        ({"tolerance": 10**400}, "tolerance"),
+        ({"tolerance": None}, "tolerance"),
         ({"iterations": 0}, "iterations"),
         ({"sweeps": -1}, "sweeps"),
         ({"seed": -1}, "seed"),
         ({"start": "random"}, "start"),
         ({"preprocess": "whiten"}, "whiten"),
+        ({"preprocess": None}, "preprocess: expected names of steps, got None"),
+        ({"preprocess": [["zca"]]}, r"preprocess: unknown step \['zca'\]"),
+        ({"preprocess": {"image": "zca", "text": 3}}, "preprocess: expected names of steps, got 3"),
         ({"preprocess": {"image": "zscore"}}, "no entry for modality 'text'"),
     ],
 )
 def test_bad_parameters_are_named_in_fit(changes, words, pairs):
     with pytest.raises(InvalidInputError, match=words):
         CCQ(**changes).fit(pairs)
+
+
+def test_no_setting_is_bad_only_after_training(pairs):
+    """NumPy's scalars, and the ends of every range: what can be trained with can be saved, and read again."""
+    plain = {"bits": 16, "dim": 4, "seed": 7, "sweeps": 1, "iterations": 2, "mapping_ridge": 0.5, "tolerance": 0.25}
+    scalars = {
+        name: np.float32(value) if isinstance(value, float) else np.int64(value) for name, value in plain.items()
+    }
+    words = {"metric": np.str_("euclidean"), "preprocess": (np.str_("zscore"), "unit")}
+    model = CCQ(**scalars, **words, weights={np.str_("text"): np.float32(2)}).fit(pairs)
+    same = CCQ(**plain, metric="euclidean", preprocess="zscore,unit", weights={"text": 2.0}).fit(pairs)
+    assert CCQ.from_bytes(model.to_bytes()).to_bytes() == same.to_bytes()
+    model.tolerance = float("inf")
+    with pytest.raises(InvalidInputError, match="tolerance"):
+        model.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"codebook_ridge": 1e-9},
+        {"codebook_ridge": 1e9},
+        {"mapping_ridge": 1e-9},
+        {"mapping_ridge": 1e9},
+        {"weights": {"text": 1e-6, "image": 1e6}},
+        {"tolerance": 0},
+        {"tolerance": 1},
+        {"seed": 2**64},
+        {"sweeps": 0},
+    ],
+)
+@pytest.mark.parametrize("steps", ["zca,unit", "none"])
+def test_the_ends_of_every_range_train(changes, steps):
+    for n in (3, 100):
+        data = make_pairs(n)
+        data["image"][:, 3] = data["image"][:, 2]  # a singular Gram matrix
+        model = CCQ(bits=8, preprocess=steps, iterations=3, **changes).fit(data)
+        assert np.isfinite(model.losses_).all()
+        assert CCQ.from_bytes(model.to_bytes()).encode(data).shape == (n, 2)
+
+
+@pytest.mark.parametrize("magnitude", [1e-44, 1e-38, 1e-30, 1e-20, 1e10, 5e13])
+@pytest.mark.parametrize("steps", ["zca,unit", "zscore", "none", "l2", "center"])
+def test_features_of_any_magnitude_train(magnitude, steps):
+    data = make_pairs(60)
+    data["image"] *= magnitude
+    model = CCQ(bits=8, preprocess=steps, iterations=3).fit(data)
+    assert np.isfinite(model.losses_).all()
+    loaded = CCQ.from_bytes(model.to_bytes())
+    assert (loaded.encode(data) == model.encode(data)).all()
+
+
+def test_features_whose_codewords_no_file_could_hold_leave_the_model_as_it_was(pairs):
+    model = CCQ(bits=8, preprocess="none").fit(pairs)
+    before = model.to_bytes()
+    with pytest.raises(InvalidInputError, match="'unit'"):
+        model.fit({"image": np.full((50, 12), 1e15)})
+    assert model.to_bytes() == before
+
+
+def test_a_loaded_model_trains_on_other_modalities(pairs):
+    loaded = CCQ.from_bytes(CCQ(bits=8, preprocess="center, unit").fit(pairs).to_bytes())
+    assert loaded.preprocess == "center,unit"
+    assert loaded.fit({"sound": pairs["image"]}).modalities == ("sound",)
 
 
 def test_bad_modality_names(pairs):

@@ -70,3 +70,19 @@ def test_step_names():
     assert check_steps(["l2"]) == ("l2",)
     with pytest.raises(InvalidInputError, match=r"'whiten'; known are none, l2"):
         check_steps("whiten")
+
+
+@pytest.mark.parametrize("steps", [None, 3, b"zca", [["zca"]], [None], {"zca"}, "l2," * 17, "x" * 1000])
+def test_steps_that_are_no_names(steps):
+    with pytest.raises(InvalidInputError, match="preprocess: ") as caught:
+        check_steps(steps)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("magnitude", [1e-20, 1e-29, 1e-38, 1e-45, 0])
+@pytest.mark.parametrize("steps", ["zca", "zscore", "unit", "zca,unit", "l2,zca", "sqrt,zscore"])
+def test_tiny_features_are_scaled_or_constant(x, steps, magnitude):
+    with np.errstate(all="raise", under="ignore"):
+        y = apply(steps, (x * magnitude).astype(np.float32))
+    assert np.abs(y).max() < 100
+    assert magnitude < 1e-20 or np.abs(y).max() > 0.1

@@ -231,3 +231,14 @@ def test_the_event_loop_is_free_while_a_large_body_is_handled(tmp_path):
         assert answered >= 20  # on the event loop the work would let in two or three
     finally:
         service.close()
+
+
+@pytest.mark.parametrize("host", ["é..b", "x" * 300])
+def test_a_host_name_that_is_none(host, tmp_path):
+    with pytest.raises(errors.AddressError, match="cannot listen on"):
+        serve(Settings(data=tmp_path / "data", host=host, port=0))
+
+
+def test_a_model_file_whose_name_ends_in_a_line_feed(tmp_path):
+    with pytest.raises(errors.DefaultModelError, match="expected a name of"):
+        serve(Settings(data=tmp_path / "data", port=0), tmp_path / "t\n.ccq")
