@@ -1,7 +1,14 @@
 # Built from the checkout: docker build -t ccq-search .
 FROM python:3.12-slim AS build
+# python3-dev only for base images whose Python comes without its headers.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends g++ \
+    && (test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+        || apt-get install --yes --no-install-recommends python3-dev) \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml CMakeLists.txt constraints.txt README.md LICENSE ./
+COPY native native
 COPY ccq_core ccq_core
 COPY service service
 COPY ccq_cli ccq_cli

@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from ccq_cli.console import out
-from ccq_core import CCQ
+from ccq_core import CCQ, __version__, simd
 
 
 def describe(model: CCQ) -> dict[str, Any]:
@@ -29,16 +29,26 @@ def describe(model: CCQ) -> dict[str, Any]:
     }
 
 
+def installed() -> dict[str, Any]:
+    """What of this package runs here."""
+    return {
+        "version": __version__,
+        "simd_level": simd.get_level(),
+        "simd_levels": ", ".join(simd.levels()),
+        "threads": simd.get_threads(),
+    }
+
+
 @click.command("info")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-def command(model: str, as_json: bool) -> None:
-    """Describe a MODEL file."""
-    facts = describe(CCQ.load(model))
+def command(model: str | None, as_json: bool) -> None:
+    """Describe a MODEL file or, without one, what is installed: version, SIMD levels, threads."""
+    facts = installed() if model is None else describe(CCQ.load(model))
     if as_json:
         click.echo(json.dumps(facts))
         return
-    table = Table(title=model, show_header=False, title_justify="left")
+    table = Table(title=model or "ccq-search", show_header=False, title_justify="left")
     for key, value in facts.items():
         if key == "modalities":
             for m in value:

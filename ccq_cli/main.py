@@ -23,6 +23,7 @@ VERBS = {
     "serve": "Serve collections over HTTP.",
     "index": "Send feature arrays to a running service.",
     "search": "Search a running service.",
+    "bench": "Measure scanning, encoding and training on this machine.",
     "health": "Ask whether a running service is ready.",
 }
 

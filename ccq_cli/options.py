@@ -47,7 +47,7 @@ def training_options(function: Function) -> Function:
             click.option("--preprocess", help=f"Steps, joined by commas, of {', '.join(STEPS)}."),
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
             click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
-            click.option("--sweeps", type=int, help="Rounds of ICM."),
+            click.option("--effort", type=int, help="How hard to look for codes: 0 greedy to 3."),
             click.option("--iterations", type=int, help="Most iterations of training."),
             click.option("--seed", type=int, default=0, show_default=True),
         )

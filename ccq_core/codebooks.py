@@ -8,9 +8,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ccq_core.features import Float32
-from ccq_core.quantizer import AdditiveQuantizer, Codes, K
+from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 
 Float64 = NDArray[np.float64]
+_ALIKE = 4
 
 
 def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
@@ -31,7 +32,7 @@ def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
     books = np.empty((m, K, z.shape[1]), dtype=np.float32)
     for j in range(m):
         books[j] = residual[rng.choice(len(z), size=K, replace=len(z) < K)]
-        nearest = AdditiveQuantizer(books[j : j + 1]).encode(residual, sweeps=0)[:, 0]
+        nearest = AdditiveQuantizer(books[j : j + 1]).encode(residual, Effort(sweeps=0))[:, 0]
         residual -= books[j][nearest]
     return books
 
@@ -69,13 +70,51 @@ def solve_codebooks(a: Float64, s: Float64, ridge: float) -> Float32:
     """Codebooks that minimise the weighted squared error, by Cholesky of the ridge-stabilised normal equations.
 
     A is singular by nature (a constant may move between two codebooks), so `ridge` times its mean diagonal is added; a
-    codeword that no point uses becomes zero.
+    codeword that no point uses becomes zero. The block of one codebook is diagonal, since a point has one code in it:
+    the first codebook is eliminated by division, and Cholesky only sees the others.
 
     Returns
     -------
     (M, 256, D) float32.
     """
     size = len(a)
-    damped = a + (ridge * np.trace(a) / size) * np.eye(size)
-    solution = scipy.linalg.solve(damped, s, assume_a="pos", overwrite_a=True, check_finite=False)
+    level = ridge * np.trace(a) / size
+    first = np.diagonal(a)[:K] + level
+    others = slice(K, size)
+    solution = np.empty_like(s)
+    if size > K:
+        coupling = a[others, :K] / first
+        schur = a[others, others] - coupling @ a[:K, others]
+        schur[np.diag_indices_from(schur)] += level
+        right = s[others] - coupling @ s[:K]
+        solution[others] = scipy.linalg.solve(schur, right, assume_a="pos", overwrite_a=True, check_finite=False)
+    solution[:K] = (s[:K] - a[:K, others] @ solution[others]) / first[:, None]
     return solution.reshape(size // K, K, -1).astype(np.float32)
+
+
+def tree_order(codebook: Float32) -> NDArray[np.intp]:
+    """An order of codewords in which neighbours are alike, down to fours.
+
+    The codewords are halved again and again at the median of their principal component. The AVX2 scan bounds four
+    neighbours at once, which passes over more rows the more alike these are.
+
+    Parameters
+    ----------
+    codebook:
+        (256, D) float32.
+
+    Returns
+    -------
+    (256,) indices: the codeword at place i of the new order.
+    """
+    parts = [np.arange(K)]
+    while len(parts[0]) > _ALIKE:
+        halves = []
+        for part in parts:
+            words = codebook[part] - codebook[part].mean(axis=0)
+            axis = np.linalg.svd(words, full_matrices=False)[2][0]
+            # The sign of a singular vector is arbitrary.
+            along = words @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+            halves += np.split(part[np.argsort(along, kind="stable")], 2)
+        parts = halves
+    return np.concatenate(parts)

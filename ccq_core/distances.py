@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import Float32
+from ccq_core.memory import aligned_empty
 
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[str, ...] = get_args(Metric)
@@ -50,6 +51,17 @@ class DistanceTables:
 
     def __len__(self) -> int:
         return len(self.inner)
+
+    def planes(self) -> Float32:
+        """All look-ups of a row in one array (q, M + 1, 256), for the kernels.
+
+        The first M planes are T, negated for cosine, and the last is N: then a key is the sum of all, or for cosine the
+        sum of the first M times the last.
+        """
+        out = aligned_empty((len(self), self.inner.shape[1] + 1, self.inner.shape[2]), np.float32)
+        out[:, :-1] = -self.inner if self.metric == "cosine" else self.inner
+        out[:, -1] = self.norm
+        return out
 
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""

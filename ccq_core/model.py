@@ -32,13 +32,13 @@ from ccq_core.mappings import ridge
 from ccq_core.norms import encode_norms, fit_levels, square_norms
 from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing, plain_steps
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
-from ccq_core.quantizer import AdditiveQuantizer, Codes
+from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Codes
 from ccq_core.training import STARTS, Progress, fuse, train
 
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_WHOLE_NUMBERS = {"bits": (8, 128), "sweeps": (0, 1000), "iterations": (1, 1_000_000), "seed": (0, 2**64)}
+_WHOLE_NUMBERS = {"bits": (8, 128), "effort": (0, len(EFFORTS) - 1), "iterations": (1, 1_000_000), "seed": (0, 2**64)}
 # Singular matrices are only as solvable as their ridge is large.
 _REAL_NUMBERS = {"mapping_ridge": (1e-9, 1e9), "codebook_ridge": (1e-9, 1e9), "tolerance": (0.0, 1.0)}
 _CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS}
@@ -89,8 +89,9 @@ class CCQ:
         reconstructions on the features once training has converged, ``procrustes`` keeps the orthonormal R of training.
     mapping_ridge:
         Penalty of that regression, in units of the mean eigenvalue of the features' Gram matrix.
-    sweeps:
-        Rounds of ICM when encoding, in training and afterwards; 0 is greedy residual coding.
+    effort:
+        How hard to look for good codes, in training and afterwards: 0 is greedy residual coding, 1 adds three rounds of
+        ICM, 2 and 3 iterated local search of 4 and 16 rounds (see `ccq_core.quantizer`).
     iterations, tolerance:
         Training stops after so many iterations, or when one lowers the loss by less than `tolerance` of its value.
     codebook_ridge:
@@ -112,7 +113,7 @@ class CCQ:
         preprocess: str | Sequence[str] | Mapping[str, str | Sequence[str]] = "zca,unit",
         mapping: str = "ridge",
         mapping_ridge: float = 0.03,
-        sweeps: int = 3,
+        effort: int = 1,
         iterations: int = 30,
         tolerance: float = 1e-4,
         codebook_ridge: float = 1e-4,
@@ -126,7 +127,7 @@ class CCQ:
         self.preprocess = preprocess
         self.mapping = mapping
         self.mapping_ridge = mapping_ridge
-        self.sweeps = sweeps
+        self.effort = effort
         self.iterations = iterations
         self.tolerance = tolerance
         self.codebook_ridge = codebook_ridge
@@ -180,7 +181,7 @@ class CCQ:
                 m=self.bits // 8,
                 dim=dim,
                 weights=weights,
-                sweeps=self.sweeps,
+                effort=EFFORTS[self.effort],
                 iterations=self.iterations,
                 tolerance=self.tolerance,
                 ridge=self.codebook_ridge,
@@ -216,7 +217,7 @@ class CCQ:
         kinds = [latents[name][sample.present[name]] for name in x]
         if len(kinds) > 1:
             kinds.append(fuse(latents, sample, self._weights(tuple(x)))[0])
-        codes = np.concatenate([quantizer.encode(z, sweeps=self.sweeps) for z in kinds])
+        codes = np.concatenate([quantizer.encode(z, EFFORTS[self.effort]) for z in kinds])
         return fit_levels(square_norms(quantizer.codebooks, codes))
 
     # -- use ---------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ class CCQ:
     def encode_latent(self, z: Float32) -> Codes:
         """Codes (n, M + 1) uint8 of latent vectors (n, D) float32 from `project`."""
         self._fitted()
-        codes = self._quantizer.encode(z, sweeps=self.sweeps)
+        codes = self._quantizer.encode(z, EFFORTS[self.effort])
         norms = encode_norms(self.norm_levels_, square_norms(self.codebooks_, codes))
         return np.concatenate([codes, norms[:, None]], axis=1)
 
@@ -373,7 +374,7 @@ class CCQ:
             "preprocess": self.preprocess,
             "mapping": self.mapping,
             "mapping_ridge": self.mapping_ridge,
-            "sweeps": self.sweeps,
+            "effort": self.effort,
             "iterations": self.iterations,
             "tolerance": self.tolerance,
             "codebook_ridge": self.codebook_ridge,

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccq_core import _native, simd
 from ccq_core.features import Float32
+from ccq_core.memory import aligned_empty
 
 K = 256
 Codes = NDArray[np.uint8]
 
-# Rows encoded at a time: the working set of a chunk (M x K float32 a row) stays near the last-level cache.
+# Rows encoded at a time: their unary terms (M x K float32 a row) stay near the last-level cache.
 _CHUNK_FLOATS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look for good codes.
+
+    Attributes
+    ----------
+    beam:
+        Partial codes kept from codebook to codebook (beam search); 1 is greedy residual coding.
+    sweeps:
+        Rounds of iterated conditional modes (ICM) afterwards: each code in turn is set to its best value given the
+        others, until a round changes nothing.
+    rounds:
+        Then iterated local search: a code is replaced at random, ICM descends again from its neighbour on, and the
+        better codes are kept; so often. (Martinez et al., "Revisiting additive quantization", ECCV 2016.)
+    """
+
+    beam: int = 1
+    sweeps: int = 3
+    rounds: int = 0
+
+
+# One setting of quality against speed: 0 greedy, 1 ICM, 2 and 3 iterated local search. Points a second on one thread,
+# M = 4, D = 64, and relative squared error on the same codebooks: 520k .377, 430k .356, 190k .326, 80k .311.
+EFFORTS = (Effort(sweeps=0), Effort(), Effort(rounds=4), Effort(rounds=16))
 
 
 class AdditiveQuantizer:
@@ -27,66 +57,146 @@ class AdditiveQuantizer:
 
     def __init__(self, codebooks: Float32) -> None:
         self.codebooks = codebooks
-        flat = codebooks.reshape(-1, codebooks.shape[2])
-        m = len(codebooks)
-        # 2 <C_m[j], C_m'[j']>, indexed [m, m', j, j']: what choosing j for m adds to the cost of j' for m'.
-        self._cross = np.ascontiguousarray((2.0 * flat @ flat.T).reshape(m, K, m, K).transpose(0, 2, 1, 3))
-        self._square_norms = np.einsum("mkd,mkd->mk", codebooks, codebooks)
+        flat = codebooks.reshape(len(codebooks) * K, -1)
+        self._square_norms = np.einsum("kd,kd->k", flat, flat)
+        self._minus_two_flat = np.ascontiguousarray(-2.0 * flat.T)
+
+    @cached_property
+    def _cross(self) -> Float32:
+        """2 <C_l[i], C_m[j]>, indexed [l, m, i, j]: what code i for l adds to the cost of code j for m.
+
+        Up to 64 MiB for the longest codes, so it is made when something is encoded.
+        """
+        m = len(self.codebooks)
+        flat = self.codebooks.reshape(m * K, -1)
+        cross: Float32 = aligned_empty((m, m, K, K), np.float32)
+        cross[:] = (2.0 * flat @ flat.T).reshape(m, K, m, K).transpose(0, 2, 1, 3)
+        return cross
 
     def decode(self, codes: Codes) -> Float32:
         """Reconstructions y (n, D) float32 of codes (n, M) uint8."""
         return decode(self.codebooks, codes)
 
-    def encode(self, z: Float32, *, start: Codes | None = None, sweeps: int = 3) -> Codes:
+    def encode(self, z: Float32, effort: Effort = Effort(), *, start: Codes | None = None) -> Codes:
         """Codes of latent vectors, Eqn. 9 of the paper.
 
-        Greedy residual coding from the first codebook to the last, then `sweeps` rounds of iterated conditional modes
-        (ICM): each code in turn is set to its best value given the others, until a round changes nothing.
+        A vector's codes do not depend on the vectors beside it, as far as the matrix library rounds alike.
 
         Parameters
         ----------
         z:
             (n, D) float32.
+        effort:
+            How hard to look.
         start:
-            (n, M) codes to start ICM from instead of the greedy ones.
-        sweeps:
-            Rounds of ICM; 0 leaves the greedy codes.
+            (n, M) codes to descend from instead of the beam's.
 
         Returns
         -------
         (n, M) uint8.
         """
         m = len(self.codebooks)
-        codes = np.empty((len(z), m), dtype=np.uint8)
+        codes = np.empty((len(z), m), dtype=np.uint8) if start is None else start.copy()
         step = max(64, _CHUNK_FLOATS // (m * K))
+        unary = aligned_empty((min(step, len(z)), m, K), np.float32)
+        level = simd.get_level()
         for lo in range(0, len(z), step):
-            part = slice(lo, lo + step)
-            codes[part] = self._encode_chunk(z[part], None if start is None else start[part], sweeps)
+            part = codes[lo : lo + step]
+            terms = unary[: len(part)]
+            # |z - y|^2 = |z|^2 + sum_m unary_m[b_m] + sum_{l < m} cross_{l, m}[b_l, b_m]
+            flat = terms.reshape(len(part), m * K)
+            np.matmul(z[lo : lo + step], self._minus_two_flat, out=flat)
+            flat += self._square_norms
+            if level == simd.NUMPY:
+                _ReferenceEncoder(terms, self._cross).encode(part, effort, start is not None)
+            else:
+                _native.encode(
+                    terms,
+                    self._cross,
+                    part,
+                    effort.beam,
+                    effort.sweeps,
+                    effort.rounds,
+                    start is not None,
+                    simd.get_threads(),
+                    level,
+                )
         return codes
 
-    def _encode_chunk(self, z: Float32, start: Codes | None, sweeps: int) -> Codes:
-        m = len(self.codebooks)
-        # |z - y|^2 = |z|^2 + sum_m unary_m[b_m] + sum_{m < m'} cross[m, m'][b_m, b_m']
-        unary = [self._square_norms[j] - 2.0 * (z @ self.codebooks[j].T) for j in range(m)]
-        if start is None:
-            codes = np.empty((len(z), m), dtype=np.uint8)
-            for j in range(m):
-                codes[:, j] = self._costs(unary, codes, j, range(j)).argmin(axis=1)
-        else:
-            codes = start.copy()
-        for _ in range(sweeps if m > 1 or start is not None else 0):
-            before = codes.copy()
-            for j in range(m):
-                codes[:, j] = self._costs(unary, codes, j, (i for i in range(m) if i != j)).argmin(axis=1)
-            if np.array_equal(before, codes):
-                break
-        return codes
 
-    def _costs(self, unary: list[Float32], codes: Codes, j: int, others: Iterable[int]) -> Float32:
-        costs: Float32 = unary[j].copy()
+class _ReferenceEncoder:
+    """What the compiled encoder does, in NumPy, bit for bit."""
+
+    def __init__(self, unary: Float32, cross: Float32) -> None:
+        self._unary = unary
+        self._cross = cross
+        self._m = unary.shape[1]
+
+    def encode(self, codes: Codes, effort: Effort, started: bool) -> None:
+        if not started:
+            codes[:] = self._beam_search(effort.beam)
+        self._descend(codes, effort.sweeps)
+        self._local_search(codes, effort)
+
+    def _costs(self, codes: Codes, m: int, others: Iterable[int]) -> Float32:
+        costs: Float32 = self._unary[:, m].copy()
         for i in others:
-            costs += self._cross[i, j][codes[:, i]]
+            costs += self._cross[i, m][codes[:, i]]
         return costs
+
+    def _beam_search(self, width: int) -> Codes:
+        n = len(self._unary)
+        kept = np.zeros((n, 1, self._m), dtype=np.uint8)
+        cost = np.zeros((n, 1), dtype=np.float32)
+        for m in range(self._m):
+            grown = np.stack([self._costs(kept[:, b], m, range(m)) for b in range(kept.shape[1])], axis=1)
+            grown += cost[:, :, None]
+            flat = grown.reshape(n, -1)
+            best = np.argsort(flat, axis=1, kind="stable")[:, :width]
+            cost = np.take_along_axis(flat, best, axis=1)
+            kept = np.take_along_axis(kept, (best // K)[:, :, None], axis=1)
+            kept[:, :, m] = best % K
+        return kept[:, 0]
+
+    def _descend(self, codes: Codes, sweeps: int, first: int = 0) -> None:
+        for _ in range(sweeps):
+            before = codes.copy()
+            for m in [*range(first, self._m), *range(first)]:
+                codes[:, m] = self._costs(codes, m, (i for i in range(self._m) if i != m)).argmin(axis=1)
+            if np.array_equal(before, codes):
+                return
+
+    def _energy(self, codes: Codes) -> Float32:
+        rows = np.arange(len(codes))
+        total = np.zeros(len(codes), dtype=np.float32)
+        for m in range(self._m):
+            cost = self._unary[rows, m, codes[:, m]]
+            for i in range(m):
+                cost = cost + self._cross[i, m][codes[:, i], codes[:, m]]
+            total += cost
+        return total
+
+    def _local_search(self, codes: Codes, effort: Effort) -> None:
+        random = _xorshift32()  # the same perturbations for every row
+        least = self._energy(codes)
+        for _ in range(effort.rounds):
+            trial = codes.copy()
+            x = next(random)
+            m = x % self._m
+            trial[:, m] = x >> 24
+            self._descend(trial, effort.sweeps, (m + 1) % self._m)
+            energy = self._energy(trial)
+            better = energy < least
+            codes[better], least = trial[better], np.where(better, energy, least)
+
+
+def _xorshift32() -> Iterator[int]:
+    state = 2463534242
+    while True:
+        state ^= state << 13 & 0xFFFFFFFF
+        state ^= state >> 17
+        state ^= state << 5 & 0xFFFFFFFF
+        yield state
 
 
 def decode(codebooks: Float32, codes: Codes) -> Float32:

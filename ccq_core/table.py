@@ -7,30 +7,81 @@ taken at any moment stays as it was while the table goes on changing. One writer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.distances import DistanceTables
 from ccq_core.errors import InvalidInputError
-from ccq_core.quantizer import Codes
-from ccq_core.scan import Keys, scan, top_k
+from ccq_core.memory import aligned_empty
+from ccq_core.quantizer import Codes, K
+from ccq_core.scan import GROUP, Keys, Segment, rows_of, search
 
 Labels = NDArray[np.int64]
 BLOCK_ROWS = 1 << 16
 FIRST_BLOCK_ROWS = 256
+_OFFSET_LIMIT = 1 << 32
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Up to BLOCK_ROWS rows. The arrays are shared between views; rows below `n` never change."""
+    """Up to BLOCK_ROWS rows. The arrays are shared between views; rows below `n` never change.
 
-    labels: Labels
-    codes: Codes
-    dead: NDArray[np.bool_] | None  # (BLOCK_ROWS,), replaced and never written to
+    Attributes
+    ----------
+    codes:
+        (groups, width, 64) uint8, as in `Segment`.
+    first:
+        Label of the first row.
+    offsets:
+        Labels minus `first`, (64 groups,) uint32; None where labels are consecutive, which costs nothing.
+    dead:
+        (64 groups,) bool, replaced and never written to; None where all rows live.
+    mask:
+        The live rows as bits, as in `Segment`.
+    """
+
+    codes: NDArray[np.uint8]
+    first: int
+    offsets: NDArray[np.uint32] | None
+    dead: NDArray[np.bool_] | None
+    mask: NDArray[np.uint64] | None
     n: int
+
+    @property
+    def room(self) -> int:
+        return len(self.codes) * GROUP - self.n
+
+    @property
+    def last(self) -> int:
+        return self.first + (self.n - 1 if self.offsets is None else int(self.offsets[self.n - 1]))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (self.codes, self.offsets, self.dead, self.mask) if a is not None)
+
+    def labels(self, rows: NDArray[np.int64]) -> Labels:
+        """Labels of some rows."""
+        return self.first + (rows if self.offsets is None else self.offsets[rows].astype(np.int64))
+
+    def find(self, labels: Labels) -> NDArray[np.int64]:
+        """Live rows among ascending labels."""
+        lo, hi = np.searchsorted(labels, [self.first, self.last + 1])
+        wanted = labels[lo:hi] - self.first
+        rows = wanted
+        if self.offsets is not None:
+            rows = np.searchsorted(self.offsets[: self.n], wanted)
+            rows = rows[self.offsets[rows] == wanted]
+        return rows if self.dead is None else rows[~self.dead[rows]]
+
+    def segment(self, rows: NDArray[np.int64] | None = None) -> Segment:
+        """All live rows, or only some of them, to be searched."""
+        if rows is None:
+            return Segment(self.codes, self.n, self.mask)
+        selected = np.zeros(len(self.codes) * GROUP, dtype=bool)
+        selected[rows] = True
+        return Segment(self.codes, self.n, _bits(selected))
 
 
 @dataclass(frozen=True)
@@ -46,6 +97,7 @@ class TableView:
     blocks: tuple[_Block, ...]
     rows: int
     width: int
+    used: NDArray[np.bool_]
 
     def search(self, tables: DistanceTables, k: int, allowed: Labels | None = None) -> list[tuple[Labels, Keys]]:
         """The k best live rows of each query.
@@ -57,53 +109,42 @@ class TableView:
         k:
             How many; fewer come back only where fewer rows qualify.
         allowed:
-            Labels, strictly ascending; None allows every row. Only these rows are looked at.
+            Labels, strictly ascending; None allows every row. Groups of rows without any are passed over.
 
         Returns
         -------
         For each query labels (<= k,) int64 and keys float64, best first, ties by label.
         """
-        best: list[list[tuple[Labels, Keys]]] = [[] for _ in range(len(tables))]
-        for labels, codes in self._live(allowed):
-            for query, found in enumerate(best):
-                keys = scan(tables, query, codes)
-                top = top_k(keys, k)
-                found.append((labels[top], keys[top]))
-        return [_merge(found, k) for found in best]
+        blocks: list[_Block] = []
+        segments: list[Segment] = []
+        rows = 0
+        for block in self.blocks:
+            chosen = None if allowed is None else block.find(allowed)
+            if chosen is not None and chosen.size == 0:
+                continue
+            blocks.append(block)
+            segments.append(block.segment(chosen))
+            rows += 0 if chosen is None else int(chosen.size)
+        found = search(segments, tables, k, self.rows if allowed is None else rows, self.used)
+        starts = np.cumsum([0] + [block.n for block in blocks])
+        return [(_labels_at(blocks, starts, positions), keys) for positions, keys in found]
 
     def get(self, label: int) -> Codes | None:
         """The (M + 1,) uint8 code row with this label, or None where no live row has it."""
-        for _, codes in self._live(np.array([label], dtype=np.int64)):
-            if len(codes):
-                row: Codes = codes[0].copy()
-                return row
+        for block in self.blocks:
+            for row in block.find(np.array([label], dtype=np.int64)).tolist():
+                code: Codes = block.codes[row // GROUP, :, row % GROUP].copy()
+                return code
         return None
 
     def arrays(self) -> tuple[Labels, Codes]:
         """Labels (rows,) and codes (rows, M + 1) of all live rows, in order of insertion; copies."""
-        parts = list(self._live(None))
-        if not parts:
-            return np.empty(0, np.int64), np.empty((0, self.width), np.uint8)
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-    def _live(self, allowed: Labels | None) -> Iterator[tuple[Labels, Codes]]:
-        """Live rows block by block."""
+        labels, codes = [np.empty(0, np.int64)], [np.empty((0, self.width), np.uint8)]
         for block in self.blocks:
-            labels, codes = block.labels[: block.n], block.codes[: block.n]
-            if allowed is not None:
-                lo, hi = np.searchsorted(allowed, [labels[0], labels[-1] + 1])
-                wanted = allowed[lo:hi]
-                at = np.searchsorted(labels, wanted)
-                at = at[labels[np.minimum(at, block.n - 1)] == wanted]
-                if block.dead is not None:
-                    at = at[~block.dead[at]]
-                if at.size:
-                    yield labels[at], codes[at]
-            elif block.dead is not None:
-                alive = ~block.dead[: block.n]
-                yield labels[alive], codes[alive]
-            else:
-                yield labels, codes
+            alive = np.arange(block.n) if block.dead is None else np.flatnonzero(~block.dead[: block.n])
+            labels.append(block.labels(alive))
+            codes.append(rows_of(block.codes, block.n)[alive])
+        return np.concatenate(labels), np.concatenate(codes)
 
 
 class CodeTable:
@@ -119,6 +160,8 @@ class CodeTable:
         self.width = width
         self._blocks: list[_Block] = []
         self._rows = 0
+        # Bytes that ever occurred in each plane. It only grows, so views may share it.
+        self._used = np.zeros((width, K), dtype=bool)
 
     def __len__(self) -> int:
         return self._rows
@@ -126,11 +169,11 @@ class CodeTable:
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, spare room included."""
-        return sum(b.labels.nbytes + b.codes.nbytes + (0 if b.dead is None else b.dead.nbytes) for b in self._blocks)
+        return sum(block.nbytes for block in self._blocks)
 
     def view(self) -> TableView:
         """The rows as they are now."""
-        return TableView(tuple(self._blocks), self._rows, self.width)
+        return TableView(tuple(self._blocks), self._rows, self.width, self._used)
 
     def append(self, labels: Labels, codes: Codes) -> None:
         """Add rows.
@@ -153,18 +196,18 @@ class CodeTable:
             )
         if len(labels) == 0:
             return
-        last = self._blocks[-1].labels[self._blocks[-1].n - 1] if self._blocks else None
-        if (last is not None and labels[0] <= last) or (np.diff(labels) <= 0).any():
+        if (self._blocks and labels[0] <= self._blocks[-1].last) or (np.diff(labels) <= 0).any():
             raise InvalidInputError("labels: expected ascending numbers above all that were added before")
+        for plane in range(self.width):
+            self._used[plane, codes[:, plane]] = True
         done = 0
         while done < len(labels):
-            if not self._blocks or self._blocks[-1].n == len(self._blocks[-1].labels):
-                self._blocks.append(self._new_block(len(labels) - done))
-            block = self._blocks[-1]
-            n = min(len(block.labels) - block.n, len(labels) - done)
-            block.labels[block.n : block.n + n] = labels[done : done + n]
-            block.codes[block.n : block.n + n] = codes[done : done + n]
-            self._blocks[-1] = _Block(block.labels, block.codes, block.dead, block.n + n)
+            block = self._blocks[-1] if self._blocks else None
+            if block is None or block.room == 0 or int(labels[done]) - block.first >= _OFFSET_LIMIT:
+                block = self._new_block(int(labels[done]), len(labels) - done)
+                self._blocks.append(block)
+            n = min(block.room, int(np.searchsorted(labels[done:], block.first + _OFFSET_LIMIT)))
+            self._blocks[-1] = _extended(block, labels[done : done + n], codes[done : done + n])
             done += n
         self._rows += len(labels)
 
@@ -172,43 +215,54 @@ class CodeTable:
         """Delete rows by ascending label; labels that no live row has are passed over. Returns how many went."""
         gone = 0
         for i, block in enumerate(self._blocks):
-            known = block.labels[: block.n]
-            lo, hi = np.searchsorted(labels, [known[0], known[-1] + 1])
-            wanted = labels[lo:hi]
-            at = np.searchsorted(known, wanted)
-            at = at[known[np.minimum(at, block.n - 1)] == wanted]
-            if block.dead is not None:
-                at = at[~block.dead[at]]
-            if at.size:
-                dead = np.zeros(len(block.labels), dtype=bool) if block.dead is None else block.dead.copy()
-                dead[at] = True
-                self._blocks[i] = _Block(block.labels, block.codes, dead, block.n)
-                gone += int(at.size)
+            rows = block.find(labels)
+            if rows.size:
+                dead = np.zeros(len(block.codes) * GROUP, dtype=bool) if block.dead is None else block.dead.copy()
+                dead[rows] = True
+                self._blocks[i] = replace(block, dead=dead, mask=_bits(~dead))
+                gone += int(rows.size)
         self._rows -= gone
-        if gone and self._dead_rows() > max(self._rows, BLOCK_ROWS):
+        if gone and sum(block.n for block in self._blocks) - self._rows > max(self._rows, BLOCK_ROWS):
             self._compact()
         return gone
-
-    def _dead_rows(self) -> int:
-        return sum(b.n for b in self._blocks) - self._rows
 
     def _compact(self) -> None:
         """Rewrite the live rows into new blocks; views go on with the old ones."""
         labels, codes = self.view().arrays()
         self._blocks, self._rows = [], 0
+        self._used = np.zeros_like(self._used)
         self.append(labels, codes)
 
-    def _new_block(self, wanted: int) -> _Block:
+    def _new_block(self, first: int, wanted: int) -> _Block:
         # The first blocks are small, so that a thousand small collections do not cost a thousand full blocks.
-        have = sum(b.n for b in self._blocks)
-        size = min(BLOCK_ROWS, max(FIRST_BLOCK_ROWS, have, wanted))
-        return _Block(np.empty(size, np.int64), np.empty((size, self.width), np.uint8), None, 0)
+        have = sum(block.n for block in self._blocks)
+        groups = -(-min(BLOCK_ROWS, max(FIRST_BLOCK_ROWS, have, wanted)) // GROUP)
+        return _Block(aligned_empty((groups, self.width, GROUP), np.uint8), first, None, None, None, 0)
 
 
-def _merge(found: list[tuple[Labels, Keys]], k: int) -> tuple[Labels, Keys]:
-    if not found:
-        return np.empty(0, np.int64), np.empty(0)
-    labels = np.concatenate([part[0] for part in found])
-    keys = np.concatenate([part[1] for part in found])
-    top = top_k(keys, k)
-    return labels[top], keys[top]
+def _extended(block: _Block, labels: Labels, codes: Codes) -> _Block:
+    """The block with more rows, which there is room for. Bytes behind those that views know are written in place."""
+    n = block.n + len(labels)
+    offsets = block.offsets
+    if offsets is None and labels[-1] - block.first != n - 1:
+        offsets = np.empty(len(block.codes) * GROUP, np.uint32)
+        offsets[: block.n] = np.arange(block.n)
+    if offsets is not None:
+        offsets[block.n : n] = labels - block.first
+    rows = np.arange(block.n, n)
+    block.codes[rows // GROUP, :, rows % GROUP] = codes
+    return replace(block, offsets=offsets, n=n)
+
+
+def _labels_at(blocks: list[_Block], starts: NDArray[np.int64], positions: NDArray[np.int64]) -> Labels:
+    """Labels of positions counted through all blocks."""
+    labels = np.empty(len(positions), np.int64)
+    at = np.searchsorted(starts, positions, side="right") - 1
+    for i in np.unique(at).tolist():
+        here = at == i
+        labels[here] = blocks[i].labels(positions[here] - starts[i])
+    return labels
+
+
+def _bits(selected: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    return np.packbits(selected, bitorder="little").view(np.uint64)

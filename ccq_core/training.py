@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks
+from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks, tree_order
 from ccq_core.features import FeatureSet, Float32
 from ccq_core.mappings import procrustes
-from ccq_core.quantizer import AdditiveQuantizer, Codes
+from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 
 Float64 = NDArray[np.float64]
 STARTS = ("joint", "identity")
@@ -100,7 +100,7 @@ def train(
     m: int,
     dim: int,
     weights: Mapping[str, float],
-    sweeps: int,
+    effort: Effort,
     iterations: int,
     tolerance: float,
     ridge: float,
@@ -118,8 +118,8 @@ def train(
         Number of codebooks M, latent dimension D.
     weights:
         lambda_v of each modality.
-    sweeps:
-        Rounds of ICM per iteration.
+    effort:
+        How hard to look for codes in each iteration.
     iterations, tolerance:
         Stop after so many iterations, or when one lowers the loss by less than `tolerance` times its value.
     ridge:
@@ -135,7 +135,7 @@ def train(
     mappings = initial_mappings(x, dim, weights, start)
     z, w = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
     codebooks = initial_codebooks(z, m, rng)
-    codes = AdditiveQuantizer(codebooks).encode(z, sweeps=sweeps)
+    codes = AdditiveQuantizer(codebooks).encode(z, effort)
     losses: list[float] = []
     for iteration in range(iterations):
         y = AdditiveQuantizer(codebooks).decode(codes)
@@ -143,14 +143,26 @@ def train(
         z, w = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
         codebooks = solve_codebooks(*code_sums(codes, w, z), ridge)
         quantizer = AdditiveQuantizer(codebooks)
-        codes = quantizer.encode(z, start=codes, sweeps=sweeps)
+        codes = quantizer.encode(z, effort, start=codes)
         loss = _loss(energy, w, z, quantizer.decode(codes))
         losses.append(loss)
         if callback is not None:
             callback(Progress(iteration + 1, iterations, loss, time.perf_counter() - began))
         if len(losses) > 1 and losses[-2] - loss < tolerance * losses[-2]:
             break
+    codebooks, codes = _ordered(codebooks, codes)
     return Trained(mappings, codebooks, codes, losses)
+
+
+def _ordered(codebooks: Float32, codes: Codes) -> tuple[Float32, Codes]:
+    """The same codebooks with neighbours alike, and the codes that go with them."""
+    books, renamed = codebooks.copy(), codes.copy()
+    for m, book in enumerate(codebooks):
+        order = tree_order(book)
+        place = np.empty(K, dtype=np.uint8)
+        place[order] = np.arange(K)
+        books[m], renamed[:, m] = book[order], place[codes[:, m]]
+    return books, renamed
 
 
 def _update_mappings(x: FeatureSet, y: Float32) -> dict[str, Float32]:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ccq_cli.main import VERBS, main
-from ccq_core import CCQ
+from ccq_core import CCQ, simd
 from tests.core.conftest import make_pairs
 
 
@@ -224,3 +224,39 @@ def test_a_terminal_that_cannot_show_everything(model_file, monkeypatch):
     status, errors, output = run("ccq info 🐱.ccq", PYTHONIOENCODING="ascii")
     assert (status, errors) == (0, "")
     assert "?.ccq" in output
+
+
+def test_info_without_a_model_tells_what_runs_here():
+    facts = json.loads(ccq("info", "--json").output)
+    assert facts["simd_level"] == simd.get_level()
+    assert "portable" in facts["simd_levels"]
+
+
+def test_bench_prints_the_rows_that_programs_read():
+    options = [
+        "--n",
+        20_000,
+        "--m",
+        2,
+        "--queries",
+        3,
+        "--metric",
+        "cosine",
+        "--level",
+        "portable",
+        "--plain",
+        "--json",
+    ]
+    result = ccq("bench", "scan", *options)
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(result.stdout.splitlines()[-1])
+    keys = {"level", "n", "m", "k", "queries", "threads", "metric", "ns_per_item", "read_ns_per_item", "faiss"}
+    assert keys <= set(row)
+    assert row["ns_per_item"] > 0
+    assert row["read_ns_per_item"] > 0
+
+
+def test_bench_encode_and_train_run():
+    for verb in (["encode", "--n", 500, "--m", 2], ["train", "--n", 500, "--m", 2, "--iterations", 1]):
+        rows = json.loads(ccq("bench", *verb, "--json").stdout.splitlines()[-1])
+        assert all(0 < row["error"] < 1 for row in rows)

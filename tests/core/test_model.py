@@ -183,7 +183,7 @@ def test_presets():
         ({"tolerance": 10**400}, "tolerance"),
         ({"tolerance": None}, "tolerance"),
         ({"iterations": 0}, "iterations"),
-        ({"sweeps": -1}, "sweeps"),
+        ({"effort": -1}, "effort"),
         ({"seed": -1}, "seed"),
         ({"start": "random"}, "start"),
         ({"preprocess": "whiten"}, "whiten"),
@@ -200,7 +200,7 @@ def test_bad_parameters_are_named_in_fit(changes, words, pairs):
 
 def test_no_setting_is_bad_only_after_training(pairs):
     """NumPy's scalars, and the ends of every range: what can be trained with can be saved, and read again."""
-    plain = {"bits": 16, "dim": 4, "seed": 7, "sweeps": 1, "iterations": 2, "mapping_ridge": 0.5, "tolerance": 0.25}
+    plain = {"bits": 16, "dim": 4, "seed": 7, "effort": 1, "iterations": 2, "mapping_ridge": 0.5, "tolerance": 0.25}
     scalars = {
         name: np.float32(value) if isinstance(value, float) else np.int64(value) for name, value in plain.items()
     }
@@ -224,7 +224,7 @@ def test_no_setting_is_bad_only_after_training(pairs):
         {"tolerance": 0},
         {"tolerance": 1},
         {"seed": 2**64},
-        {"sweeps": 0},
+        {"effort": 0},
     ],
 )
 @pytest.mark.parametrize("steps", ["zca,unit", "none"])

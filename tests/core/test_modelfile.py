@@ -253,8 +253,8 @@ def changed(header, arrays, kind):
             del header["parameters"]
         case "metric":
             header["parameters"]["metric"] = "hamming"
-        case "sweeps":
-            header["parameters"]["sweeps"] = 10**9
+        case "effort":
+            header["parameters"]["effort"] = 10**9
         case "two of a name":
             header["modalities"][1]["name"] = header["modalities"][0]["name"]
         case "reserved name":
@@ -316,7 +316,7 @@ def changed(header, arrays, kind):
     "kind",
     [
         "missing", "extra", "dtype", "shape", "nan", "huge", "bits", "bits text", "bits huge", "unknown parameter",
-        "no parameters", "metric", "sweeps", "two of a name", "reserved name", "hostile name", "weight", "step",
+        "no parameters", "metric", "effort", "two of a name", "reserved name", "hostile name", "weight", "step",
         "dim", "no modality", "modalities", "levels", "losses", "version text", "format", "bits real", "parameters",
         "weights", "weights text", "weights huge", "dim parameter", "preprocess", "empty", "dim real", "dim bool",
         "weight bool", "weight huge", "steps text", "steps none", "modality", "modality key", "key", "losses digits",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks
-from ccq_core.quantizer import AdditiveQuantizer, K
+from ccq_core.quantizer import AdditiveQuantizer, Effort, K
 
 
 def random_quantizer(m, dim, seed=0):
@@ -35,14 +35,14 @@ def test_greedy_is_residual_coding():
     residual = z.copy()
     for m in range(3):
         best = np.square(residual[:, None] - q.codebooks[m][None]).sum(axis=2).argmin(axis=1)
-        assert (q.encode(z, sweeps=0)[:, m] == best).all()
+        assert (q.encode(z, Effort(sweeps=0))[:, m] == best).all()
         residual -= q.codebooks[m][best]
 
 
 def test_icm_only_improves_and_ends_in_a_local_optimum():
     q = random_quantizer(3, 6)
     z = 2 * np.random.default_rng(1).standard_normal((200, 6)).astype(np.float32)
-    greedy, settled = q.encode(z, sweeps=0), q.encode(z, sweeps=50)
+    greedy, settled = q.encode(z, Effort(sweeps=0)), q.encode(z, Effort(sweeps=50))
     assert (errors(q, z, settled) <= errors(q, z, greedy) + 1e-4).all()
     assert errors(q, z, settled).sum() < 0.98 * errors(q, z, greedy).sum()
     for m in range(3):
@@ -56,8 +56,8 @@ def test_starting_codes_are_used_and_left_alone():
     z = np.random.default_rng(1).standard_normal((50, 4)).astype(np.float32)
     start = np.random.default_rng(2).integers(0, K, (50, 2), dtype=np.uint8)
     before = start.copy()
-    assert (q.encode(z, start=start, sweeps=0) == start).all()
-    assert (errors(q, z, q.encode(z, start=start, sweeps=1)) <= errors(q, z, start) + 1e-4).all()
+    assert (q.encode(z, Effort(sweeps=0), start=start) == start).all()
+    assert (errors(q, z, q.encode(z, Effort(sweeps=1), start=start)) <= errors(q, z, start) + 1e-4).all()
     assert (start == before).all()
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ccq_core.features import FeatureSet, check_features
 from ccq_core.mappings import procrustes, ridge
-from ccq_core.quantizer import decode
+from ccq_core.quantizer import Effort, decode
 from ccq_core.training import fuse, initial_mappings, train
 from tests.core.conftest import make_pairs
 
@@ -15,7 +15,7 @@ def run(x: FeatureSet, **changes):
         "m": 2,
         "dim": 5,
         "weights": {name: 1.0 + i for i, name in enumerate(x)},
-        "sweeps": 3,
+        "effort": Effort(),
         "iterations": 12,
         "tolerance": 0.0,
         "ridge": 1e-6,

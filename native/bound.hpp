@@ -1,0 +1,149 @@
+// Look-up tables of one query: exact sums, and byte tables whose sums bound them from below.
+//
+// The key of a row is   euclidean: t_0 + ... + t_M            (t_M from the norm byte)
+//                       cosine:   (t_0 + ... + t_{M-1}) * n   (n from the norm byte)
+// in double, in this order, on float32 entries.
+//
+// For a bound T on the key, every entry is floored to a byte in units of `unit`, after its plane's minimum was taken off:
+//     q[m][j] = min(255, floor((t_m[j] - min_m) / unit)),   base = sum of the minima.
+// Byte sums saturate, so they never exceed the true sum in units, and a row with key <= T has
+//     euclidean: q sum <= (T - base) / unit
+//     cosine:    q sum over the codebooks <= (T / n - base) / unit, for n > 0.
+// The right side of the second depends on the norm byte alone, so that byte gets a table too: 254 minus the right side. Then
+// in both cases a row can only qualify if its saturating sum of P bytes is at most a `limit` below 255; all others are
+// passed over without loss. `unit` is chosen so that the largest right side is 254.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "layout.hpp"
+
+namespace ccq {
+
+class Bound {
+   public:
+    // tables: [planes][256], for cosine with negated inner products; used: [planes][256], codes that occur, or null.
+    Bound(const float* tables, int planes, bool cosine, const std::uint8_t* used)
+        : planes_(planes), cosine_(cosine), tables_(tables), used_(used), exact_((std::size_t)planes * kCodes) {
+        for (std::size_t i = 0; i < exact_.size(); ++i) exact_[i] = tables[i];
+        finite_ = true;
+        for (int m = 0; m < planes; ++m) {
+            float least = std::numeric_limits<float>::infinity(), most = -least, size = 0;
+            for (std::size_t j = 0; j < kCodes; ++j) {
+                if (used && !used[m * kCodes + j]) continue;
+                const float t = tables[m * kCodes + j];
+                finite_ &= std::isfinite(t);
+                least = std::min(least, t), most = std::max(most, t), size = std::max(size, std::fabs(t));
+            }
+            if (!(least <= most)) least = 0;  // no code of this plane occurs: there are no rows
+            least_[m] = least;
+            if (cosine && m == planes - 1) continue;
+            base_ += least;
+            magnitude_ += size;
+        }
+        least_key_ = base_;
+        if (cosine) {
+            least_key_ = std::numeric_limits<double>::infinity();
+            for (std::size_t j = 0; j < kCodes; ++j)
+                if (!used || used[(planes - 1) * kCodes + j])
+                    least_key_ = std::min(least_key_, base_ * (double)tables[(planes - 1) * kCodes + j]);
+        }
+        // What summing in double may round away, several times over.
+        slack_ = magnitude_ * planes * 4.5e-16;
+    }
+
+    // Whether byte tables can be made; if not, only `key` serves.
+    bool finite() const { return finite_; }
+
+    double key(const std::uint8_t* row) const {
+        const double* t = exact_.data();
+        double sum = t[row[0]];
+        for (int m = 1; m + 1 < planes_; ++m) sum += t[(std::size_t)m * kCodes + row[(std::size_t)m * kGroup]];
+        const double last = t[(std::size_t)(planes_ - 1) * kCodes + row[(std::size_t)(planes_ - 1) * kGroup]];
+        return cosine_ ? sum * last : sum + last;
+    }
+
+    const double* exact() const { return exact_.data(); }
+    bool cosine() const { return cosine_; }
+    int planes() const { return planes_; }
+
+    // The least key that any row can have. Exact: rounding keeps order, so sums of minima are minima of sums.
+    double least_key() const { return least_key_; }
+
+    // Make byte tables for keys up to T at [plane][256] with `stride` bytes from one entry to the next.
+    // False if T leaves no room for a useful unit; then every row would pass.
+    bool quantize(double t, std::uint8_t* out, std::size_t stride) {
+        double room = -std::numeric_limits<double>::infinity();
+        if (cosine_) {
+            for (std::size_t j = 0; j < kCodes; ++j)
+                if (!used_ || used_[(planes_ - 1) * kCodes + j]) room = std::max(room, room_at(t, j));
+        } else {
+            room = t - base_ + slack_;
+        }
+        if (!std::isfinite(room)) return false;
+        room = std::max(room, magnitude_ * 1e-30 + 1e-300);
+        unit_ = room / 254.5;
+        const float inverse = (float)(1.0 / unit_) * (1.f - 1e-6f);  // rounds towards lower bytes
+        if (!std::isfinite(inverse)) return false;
+        const int additive = cosine_ ? planes_ - 1 : planes_;
+        for (int m = 0; m < additive; ++m) {
+            const float least = least_[m];
+            const float* in = tables_ + (std::size_t)m * kCodes;
+            std::uint8_t* to = out + (std::size_t)m * kCodes * stride;
+            for (std::size_t j = 0; j < kCodes; ++j) {
+                float x = (in[j] - least) * inverse;
+                x = x < 255.f ? x : 255.f;  // also where an unused code overflows
+                x = x > 0.f ? x : 0.f;      // an unused code may lie below the minimum of the used ones
+                to[j * stride] = (std::uint8_t)(int)x;
+            }
+        }
+        return true;
+    }
+
+    // The limit for keys up to T, with the tables as they are. For cosine it is constant, and the norm byte's table at
+    // `out` is made for T. `tight` says whether finer tables would pay.
+    std::uint8_t limit(double t, std::uint8_t* out, std::size_t stride, bool* tight) const {
+        int most = -1;
+        if (cosine_) {
+            std::uint8_t* to = out + (std::size_t)(planes_ - 1) * kCodes * stride;
+            for (std::size_t j = 0; j < kCodes; ++j) {
+                const int right = right_side(room_at(t, j));
+                if (!used_ || used_[(planes_ - 1) * kCodes + j]) most = std::max(most, right);
+                to[j * stride] = (std::uint8_t)(254 - right);
+            }
+            *tight = most >= 160;
+            return 254;
+        }
+        most = right_side(t - base_ + slack_);
+        *tight = most >= 160;
+        return (std::uint8_t)std::max(most, 0);
+    }
+
+   private:
+    // How far above `base` the sum over the codebooks may be for a row with norm byte j and a key up to T.
+    double room_at(double t, std::size_t j) const {
+        const double n = tables_[(std::size_t)(planes_ - 1) * kCodes + j];
+        if (n == 0) return t >= 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+        const double sum = t / n;
+        return sum + std::fabs(sum) * 1e-15 - base_ + slack_;
+    }
+
+    int right_side(double room) const {
+        const double steps = room / unit_ * (1 + 1e-9);
+        return steps < 0 ? -1 : steps > 254.9 ? 254 : (int)steps;
+    }
+
+    int planes_;
+    bool cosine_, finite_ = false;
+    const float* tables_;
+    const std::uint8_t* used_;
+    std::vector<double> exact_;
+    float least_[kMaxPlanes] = {};
+    double base_ = 0, least_key_ = 0, magnitude_ = 0, slack_ = 0, unit_ = 1;
+};
+
+}  // namespace ccq

@@ -1,0 +1,61 @@
+// The two inner loops that exist once per instruction-set level, and the table through which they are called.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "layout.hpp"
+
+namespace ccq {
+
+// One query. Emits the rows of `groups` full groups whose saturating sum of table bytes is at most `limit` (< 255).
+//   codes   [groups][P][64]
+//   tables  [P][256] uint8, 64-byte aligned
+//   mask    one word per group, or null; rows whose bit is clear are never emitted
+//   out     room for 64 * groups row numbers
+// Returns how many were emitted, in ascending order.
+using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
+                               std::uint8_t limit, const std::uint64_t* mask, std::uint32_t* out);
+
+struct Hit {
+    std::uint32_t row;
+    std::uint32_t query;
+};
+
+// Many queries: the same for `width` queries at once, with tables interleaved as [P][256][width] and one limit per query.
+//   out     room for 64 * groups * width hits
+using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
+                                    const std::uint8_t* limits, const std::uint64_t* mask, Hit* out);
+
+// Index of the smallest of 256 float32 sums base[j] + rows[0][j] + rows[1][j] + ..., the first of equals, and its value.
+// Faster where base and rows are 64-byte aligned.
+using Argmin = int (*)(const float* base, const float* const* rows, int count, float* value);
+
+// All 256 sums base[j] + rows[0][j] + ... + offset, and for each sixteen of them one bit per sum below `bound`. `out` is
+// 64-byte aligned.
+using Sums = void (*)(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
+                      std::uint16_t* below);
+
+// Read every byte and do next to nothing with it: what any scan of them must take.
+using Read = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t n);
+
+struct Kernels {
+    const char* name;
+    Filter filter[kMaxPlanes + 1];      // by number of planes; null below kMinPlanes
+    int batch_width;                    // 16, 32 or 64
+    int batch_from;                     // the number of queries from which a batch is cheaper than one after another
+    BatchFilter batch[kMaxPlanes + 1];
+    Argmin argmin;
+    Sums sums;
+    Read read;
+};
+
+extern const Kernels kPortable;
+#if defined(__x86_64__)
+extern const Kernels kAvx2;
+extern const Kernels kAvx512Vbmi;
+#endif
+#if defined(__aarch64__)
+extern const Kernels kNeon;
+#endif
+
+}  // namespace ccq
