@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import cycle, product
 from statistics import median
 from typing import Any
 
@@ -26,6 +27,7 @@ from ccq_core.table import CodeTable, TableView
 
 DIM = 64
 _RUNS = 7
+_SECONDS = 0.3
 _EFFORTS = {
     "greedy": Effort(sweeps=0),
     "ICM": Effort(),
@@ -67,34 +69,36 @@ def scan(
     rows: list[dict[str, Any]] = []
     for m in books:
         model, codes = _codes(m)
+        latents = model.project({"image": points(_RUNS * max(queries), 5)})
         for n in sizes:
-            table = _table(codes, n)
-            read = _time(partial(_read, table.view())) / n
-            for q in queries:
-                latent = np.random.default_rng(q).standard_normal((q, model.codebooks_.shape[2])).astype(np.float32)
-                faiss = peers.scan(m, n, q, ks[0], DIM)
-                for metric, k, t, level in ((a, b, c, d) for a in metrics for b in ks for c in threads for d in levels):
+            view = _table(codes, n).view()
+            read = _time(partial(_native.read, view.everything.native, levels[0])) / n
+            for q, k in product(queries, ks):
+                faiss = peers.scan(m, n, q, k, DIM)
+                batches = cycle(np.split(latents[: _RUNS * q], _RUNS))
+                for metric, t, level in product(metrics, threads, levels):
                     with _forced(level, t):
-                        seconds = _time(partial(_search, model, table.view(), latent, metric, k))
+                        seconds = _time(partial(_search, model, view, batches, metric, k))
                     row: dict[str, Any] = {
                         "level": level, "n": n, "m": m, "k": k, "queries": q, "threads": t, "metric": metric,
                         "ns_per_item": seconds / n / q * 1e9, "read_ns_per_item": read * 1e9, "faiss": faiss,
                     }  # fmt: skip
                     if plain:
-                        row["plain_ns_per_item"] = _plain(model, table.view(), latent, metric, k, level) / n / q * 1e9
+                        row["plain_ns_per_item"] = _plain(model, view, batches, metric, k, level) / n / q * 1e9
                     rows.append(row)
     if as_json:
         click.echo(json.dumps(rows))
         return
     names = list(rows[0]["faiss"] or {})
-    columns = ["level", "items", "M", "k", "queries", "threads", "metric", "ns", "of a read"]
-    shown = Table(*columns, *[f"{name}: times" for name in names], title="ns per item and query")
+    columns = ["level", "items", "M", "k", "q", "thr", "metric", "ns", "/read"] + ["/plain"] * plain
+    shown = Table(*columns, *[f"{name} /" for name in names], title="ns per item and query, and ratios")
     for row in rows:
         cells = [row[key] for key in ("level", "n", "m", "k", "queries", "threads", "metric")]
-        ratio = row["ns_per_item"] / row["read_ns_per_item"]
-        peers_ratio = [f"{row['faiss'][name] / row['ns_per_item']:.1f}" for name in names]
-        shown.add_row(*map(str, cells), f"{row['ns_per_item']:.4f}", f"{ratio:.2f}", *peers_ratio)
-    out.print(shown)
+        ns = row["ns_per_item"]
+        ratios = [ns / row[key] for key in ("read_ns_per_item", "plain_ns_per_item") if key in row]
+        ratios += [row["faiss"][name] / ns for name in names]
+        shown.add_row(*map(str, cells), f"{ns:.4f}", *(f"{ratio:.2f}" for ratio in ratios))
+    out.print(shown, width=max(out.width, 110), crop=False)
 
 
 @command.command("encode")
@@ -185,28 +189,28 @@ def _table(codes: NDArray[np.uint8], n: int) -> CodeTable:
     return table
 
 
-def _search(model: CCQ, view: TableView, latent: NDArray[np.float32], metric: str, k: int) -> None:
-    view.search(model.distance_tables_latent(latent, metric=check_metric(metric)), k)
+def _search(model: CCQ, view: TableView, batches: Iterator[NDArray[np.float32]], metric: str, k: int) -> None:
+    view.search(model.distance_tables_latent(next(batches), metric=check_metric(metric)), k)
 
 
-def _plain(model: CCQ, view: TableView, latent: NDArray[np.float32], metric: str, k: int, level: str) -> float:
-    tables = model.distance_tables_latent(latent, metric=check_metric(metric))
-    parts = [(b.codes, b.n, b.mask) for b in view.blocks]
-    return _time(
-        lambda: _native.search(parts, tables.planes(), None, metric == "cosine", k, view.rows, 1, level, plain=True)
-    )
+def _plain(
+    model: CCQ, view: TableView, batches: Iterator[NDArray[np.float32]], metric: str, k: int, level: str
+) -> float:
+    """Seconds of the same search by exact tables alone."""
+    rows = view.everything.native
 
+    def run() -> None:
+        planes = model.distance_tables_latent(next(batches), metric=check_metric(metric)).planes
+        _native.search(rows, planes, metric == "cosine", k, 1, level, plain=True)
 
-def _read(view: TableView) -> None:
-    for block in view.blocks:
-        _native.read(block.codes, simd.levels()[0])
+    return _time(run)
 
 
 def _time(run: Callable[[], Any], runs: int = _RUNS) -> float:
-    """Median seconds, after one run that does not count."""
+    """Median seconds, after one run that does not count; of more runs where they are short."""
     run()
-    seconds = []
-    for _ in range(runs):
+    seconds: list[float] = []
+    while len(seconds) < runs or (sum(seconds) < _SECONDS and len(seconds) < 100):
         start = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - start)

@@ -33,13 +33,13 @@ def scan(m: int, n: int, queries: int, k: int, dim: int) -> dict[str, float] | N
     training = rng.standard_normal((4096, dim)).astype(np.float32)
     rq = faiss.IndexResidualQuantizer(dim, m, 8, faiss.METRIC_L2, faiss.AdditiveQuantizer.ST_norm_qint8)
     rq.rq.max_beam_size = 1
-    rq.rq.cp.niter = 2
+    rq.rq.cp.niter, rq.rq.cp.min_points_per_centroid = 2, 1
     rq.train(training)
     pq = faiss.IndexPQ(dim, 2 * m, 4)
     pq.pq.cp.niter = 2
     pq.train(training)
     result = {}
-    for name, index in (("RQ 8 bit norm_qint8", rq), ("PQFastScan 4 bit", pq)):
+    for name, index in (("RQ 8 bit", rq), ("FastScan 4 bit", pq)):
         width = index.code_size
         faiss.copy_array_to_vector(rng.integers(0, 256, n * width, dtype=np.uint8), index.codes)
         index.ntotal = n

@@ -1,18 +1,25 @@
-from numpy import bool_, float32, float64, int64, uint8, uint64
+from numpy import bool_, float32, float64, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
+
+class Rows:
+    def __init__(
+        self,
+        segments: list[tuple[NDArray[uint8], int, NDArray[uint64] | None, int, NDArray[uint32] | None]],
+        planes: int,
+        live: int,
+        used: NDArray[uint8] | NDArray[bool_] | None,
+    ) -> None: ...
 
 def levels() -> list[str]: ...
 def search(
-    segments: list[tuple[NDArray[uint8], int, NDArray[uint64] | None]],
+    rows: Rows,
     tables: NDArray[float32],
-    used: NDArray[uint8] | NDArray[bool_] | None,
     cosine: bool,
     k: int,
-    rows: int,
     threads: int,
     level: str,
     plain: bool = False,
-) -> tuple[NDArray[int64], NDArray[float64], NDArray[int64]]: ...
+) -> tuple[NDArray[int64], NDArray[float64], list[int]]: ...
 def encode(
     unary: NDArray[float32],
     cross: NDArray[float32],
@@ -24,4 +31,4 @@ def encode(
     threads: int,
     level: str,
 ) -> None: ...
-def read(data: NDArray[uint8], level: str) -> int: ...
+def read(rows: Rows, level: str) -> int: ...

@@ -11,7 +11,6 @@ from ccq_core.features import Float32
 from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 
 Float64 = NDArray[np.float64]
-_ALIKE = 4
 
 
 def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
@@ -92,11 +91,11 @@ def solve_codebooks(a: Float64, s: Float64, ridge: float) -> Float32:
     return solution.reshape(size // K, K, -1).astype(np.float32)
 
 
-def tree_order(codebook: Float32) -> NDArray[np.intp]:
-    """An order of codewords in which neighbours are alike, down to fours.
+def pair_order(codebook: Float32) -> NDArray[np.intp]:
+    """An order in which codewords j and j + 128 are alike, for j below 128.
 
-    The codewords are halved again and again at the median of their principal component. The AVX2 scan bounds four
-    neighbours at once, which passes over more rows the more alike these are.
+    The AVX2 scan bounds such two at once, which passes over more rows the more alike they are. Codewords are paired
+    greedily, nearest first.
 
     Parameters
     ----------
@@ -107,14 +106,13 @@ def tree_order(codebook: Float32) -> NDArray[np.intp]:
     -------
     (256,) indices: the codeword at place i of the new order.
     """
-    parts = [np.arange(K)]
-    while len(parts[0]) > _ALIKE:
-        halves = []
-        for part in parts:
-            words = codebook[part] - codebook[part].mean(axis=0)
-            axis = np.linalg.svd(words, full_matrices=False)[2][0]
-            # The sign of a singular vector is arbitrary.
-            along = words @ (axis * np.sign(axis[np.abs(axis).argmax()]))
-            halves += np.split(part[np.argsort(along, kind="stable")], 2)
-        parts = halves
-    return np.concatenate(parts)
+    square = np.einsum("kd,kd->k", codebook, codebook)
+    first, second = np.triu_indices(K, 1)
+    apart = (square[:, None] + square - 2.0 * (codebook @ codebook.T))[first, second]
+    free = np.ones(K, dtype=bool)
+    pairs: list[list[int]] = []
+    for pair in np.column_stack([first, second])[np.argsort(apart, kind="stable")].tolist():
+        if free[pair].all():
+            free[pair] = False
+            pairs.append(pair)
+    return np.array(pairs).T.ravel()

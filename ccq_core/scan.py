@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from ccq_core.distances import DistanceTables
 from ccq_core.quantizer import Codes
 
 Keys = NDArray[np.float64]
-Positions = NDArray[np.int64]
+Labels = NDArray[np.int64]
 GROUP = 64
 
 
@@ -29,11 +30,17 @@ class Segment:
         How many rows count; bytes behind them are never looked at.
     mask:
         (groups,) uint64, bit j of word g for row 64 g + j; only rows whose bit is set take part. None: all do.
+    first:
+        Label of the first row.
+    offsets:
+        Labels minus `first`, ascending, (rows or more,) uint32. None: labels are consecutive, which costs nothing.
     """
 
     codes: NDArray[np.uint8]
     rows: int
     mask: NDArray[np.uint64] | None = None
+    first: int = 0
+    offsets: NDArray[np.uint32] | None = None
 
     def selected(self) -> NDArray[np.bool_]:
         """Which rows take part, (rows,) bool."""
@@ -41,63 +48,80 @@ class Segment:
             return np.ones(self.rows, dtype=bool)
         return np.unpackbits(self.mask.view(np.uint8), bitorder="little")[: self.rows].astype(bool)
 
+    def labels(self, rows: NDArray[np.int64]) -> Labels:
+        """Labels of some rows."""
+        return self.first + (rows if self.offsets is None else self.offsets[rows].astype(np.int64))
 
-def search(
-    segments: Sequence[Segment],
-    tables: DistanceTables,
-    k: int,
-    rows: int,
-    used: NDArray[np.bool_] | None = None,
-) -> list[tuple[Positions, Keys]]:
-    """The k best rows of each query over all segments, by the kernels in force (see `ccq_core.simd`).
 
-    Parameters
+@dataclass(frozen=True)
+class Rows:
+    """What a search goes through.
+
+    Attributes
     ----------
-    rows:
-        How many rows take part, over all segments.
+    segments:
+        Labels ascend through all of them.
+    live:
+        How many rows take part.
+    planes:
+        P, bytes per row.
     used:
         (P, 256) bool: the bytes that may occur in each plane; None: any. Tables of bytes that never occur do not loosen
         the bounds then.
+    """
+
+    segments: Sequence[Segment]
+    live: int
+    planes: int
+    used: NDArray[np.bool_] | None = None
+
+    @cached_property
+    def native(self) -> _native.Rows:
+        """The same for the kernels, made once."""
+        parts = [(s.codes, s.rows, s.mask, s.first, s.offsets) for s in self.segments]
+        return _native.Rows(parts, self.planes, self.live, None if self.used is None else self.used.view(np.uint8))
+
+
+def search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Keys]]:
+    """The k best rows of each query, by the kernels in force (see `ccq_core.simd`).
 
     Returns
     -------
-    For each query positions (<= k,) int64, counted through all segments, and keys float64; best first, ties by
-    position.
+    For each query labels (<= k,) int64 and keys float64; best first, ties by label.
     """
     level = simd.get_level()
     if level == simd.NUMPY:
-        return reference_search(segments, tables, k)
-    parts = [(s.codes, s.rows, s.mask) for s in segments]
+        return reference_search(rows, tables, k)
     cosine = tables.metric == "cosine"
-    flags = None if used is None else used.view(np.uint8)
-    positions, keys, counts = _native.search(parts, tables.planes(), flags, cosine, k, rows, simd.get_threads(), level)
-    return [(positions[q, :n], keys[q, :n]) for q, n in enumerate(counts.tolist())]
+    labels, keys, counts = _native.search(rows.native, tables.planes, cosine, k, simd.get_threads(), level)
+    return [(labels[q, :n], keys[q, :n]) for q, n in enumerate(counts)]
 
 
-def reference_search(segments: Sequence[Segment], tables: DistanceTables, k: int) -> list[tuple[Positions, Keys]]:
+def reference_search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Keys]]:
     """What `search` returns, in NumPy."""
-    starts = np.concatenate([[0], np.cumsum([s.rows for s in segments], dtype=np.int64)])
-    found: list[list[tuple[Positions, Keys]]] = [[] for _ in range(len(tables))]
-    for segment, start in zip(segments, starts, strict=False):
+    found: list[list[tuple[Labels, Keys]]] = [[] for _ in range(len(tables))]
+    for segment in rows.segments:
         codes = rows_of(segment.codes, segment.rows)
-        positions = np.flatnonzero(segment.selected())
+        selected = np.flatnonzero(segment.selected())
         for query, best in enumerate(found):
-            keys = scan(tables, query, codes[positions])
+            keys = scan(tables, query, codes[selected])
             top = top_k(keys, k)
-            best.append((start + positions[top], keys[top]))
+            best.append((segment.labels(selected[top]), keys[top]))
     return [_merge(best, k) for best in found]
 
 
 def scan(tables: DistanceTables, query: int, codes: Codes) -> Keys:
     """Keys (n,) float64 of one query for every row of codes (n, M + 1) uint8: M codes and the norm byte."""
+    planes = tables.planes[query]
     total = np.zeros(len(codes))
-    inner = tables.inner[query]
-    for m in range(len(inner)):
-        total += inner[m][codes[:, m]]
-    norm = tables.norm[codes[:, -1]]
+    for m in range(len(planes) - 1):
+        total += planes[m][codes[:, m]]
+    last = planes[-1][codes[:, -1]]
     if tables.metric == "cosine":
-        return -(total * norm)
-    return total + norm
+        total *= last
+    else:
+        total += last
+    return total
 
 
 def top_k(keys: Keys, k: int) -> NDArray[np.intp]:
@@ -117,10 +141,10 @@ def rows_of(codes: NDArray[np.uint8], n: int) -> Codes:
     return codes.transpose(0, 2, 1).reshape(groups * GROUP, planes)[:n].copy()
 
 
-def _merge(found: list[tuple[Positions, Keys]], k: int) -> tuple[Positions, Keys]:
+def _merge(found: list[tuple[Labels, Keys]], k: int) -> tuple[Labels, Keys]:
     if not found:
         return np.empty(0, np.int64), np.empty(0)
-    positions = np.concatenate([part[0] for part in found])
+    labels = np.concatenate([part[0] for part in found])
     keys = np.concatenate([part[1] for part in found])
     top = top_k(keys, k)
-    return positions[top], keys[top]
+    return labels[top], keys[top]

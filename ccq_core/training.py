@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks, tree_order
+from ccq_core.codebooks import code_sums, initial_codebooks, pair_order, solve_codebooks
 from ccq_core.features import FeatureSet, Float32
 from ccq_core.mappings import procrustes
 from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
@@ -155,10 +155,10 @@ def train(
 
 
 def _ordered(codebooks: Float32, codes: Codes) -> tuple[Float32, Codes]:
-    """The same codebooks with neighbours alike, and the codes that go with them."""
+    """The same codebooks in `pair_order`, and the codes that go with them."""
     books, renamed = codebooks.copy(), codes.copy()
     for m, book in enumerate(codebooks):
-        order = tree_order(book)
+        order = pair_order(book)
         place = np.empty(K, dtype=np.uint8)
         place[order] = np.arange(K)
         books[m], renamed[:, m] = book[order], place[codes[:, m]]

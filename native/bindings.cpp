@@ -25,6 +25,7 @@ namespace {
 using Codes = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Tables = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Offsets = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Used = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const ccq::Kernels* kernels_named(const std::string& name) {
@@ -40,38 +41,68 @@ nb::object owned(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> s
     return nb::cast(nb::ndarray<nb::numpy, T>(raw, shape, owner));
 }
 
-ccq::Segment segment_of(nb::handle item, int planes, std::uint64_t* first) {
-    const auto parts = nb::cast<nb::tuple>(item);
-    if (parts.size() != 3) throw std::invalid_argument("a segment is (codes, rows, mask)");
-    const auto codes = nb::cast<Codes>(parts[0]);
-    const auto rows = nb::cast<std::size_t>(parts[1]);
-    if ((int)codes.shape(1) != planes || codes.shape(2) != ccq::kGroup || codes.shape(0) * ccq::kGroup < rows)
-        throw std::invalid_argument("codes: expected shape (groups, planes, 64) with room for the rows");
-    const std::uint64_t* mask = nullptr;
-    if (!parts[2].is_none()) {
-        const auto bits = nb::cast<Mask>(parts[2]);
-        if (bits.shape(0) * ccq::kGroup < rows) throw std::invalid_argument("mask: expected a word for each group");
-        mask = bits.data();
+// Code rows to search, checked once. The arrays are kept alive, not copied.
+class Rows {
+   public:
+    Rows(nb::list segments, std::size_t planes, std::uint64_t live, std::optional<Used> used)
+        : planes_(planes), live_(live), used_(std::move(used)) {
+        if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes)
+            throw std::invalid_argument("planes: expected 2 to 17");
+        if (used_ && (used_->shape(0) != planes || used_->shape(1) != ccq::kCodes))
+            throw std::invalid_argument("used: expected shape (planes, 256)");
+        std::uint64_t rows = 0;
+        for (nb::handle item : segments) rows += add(item);
+        live_ = std::min(live_, rows);
     }
-    const ccq::Segment segment{codes.data(), rows, mask, *first};
-    *first += rows;
-    return segment;
-}
 
-nb::tuple search_rows(nb::list segments, Tables tables, std::optional<Used> used, bool cosine, std::size_t k, std::uint64_t rows,
-                 int threads, const std::string& level, bool plain) {
+    const std::vector<ccq::Segment>& segments() const { return segments_; }
+    std::size_t planes() const { return planes_; }
+    std::uint64_t live() const { return live_; }
+    const std::uint8_t* used() const { return used_ ? used_->data() : nullptr; }
+
+   private:
+    std::size_t add(nb::handle item) {
+        const auto parts = nb::cast<nb::tuple>(item);
+        if (parts.size() != 5) throw std::invalid_argument("a segment is (codes, rows, mask, first, offsets)");
+        const auto codes = nb::cast<Codes>(parts[0]);
+        ccq::Segment s{nullptr, nb::cast<std::size_t>(parts[1]), nullptr, nb::cast<std::uint64_t>(parts[3]), nullptr};
+        if (codes.shape(1) != planes_ || codes.shape(2) != ccq::kGroup || codes.shape(0) * ccq::kGroup < s.rows)
+            throw std::invalid_argument("codes: expected shape (groups, planes, 64) with room for the rows");
+        s.codes = codes_.emplace_back(codes).data();
+        if (!parts[2].is_none()) {
+            const auto mask = nb::cast<Mask>(parts[2]);
+            if (mask.shape(0) * ccq::kGroup < s.rows) throw std::invalid_argument("mask: expected a word for each group");
+            s.mask = masks_.emplace_back(mask).data();
+        }
+        if (!parts[4].is_none()) {
+            const auto offsets = nb::cast<Offsets>(parts[4]);
+            if (offsets.shape(0) < s.rows) throw std::invalid_argument("offsets: expected one for each row");
+            s.offsets = offsets_.emplace_back(offsets).data();
+        }
+        segments_.push_back(s);
+        return s.rows;
+    }
+
+    std::size_t planes_;
+    std::uint64_t live_;
+    std::optional<Used> used_;
+    std::vector<ccq::Segment> segments_;
+    std::vector<Codes> codes_;
+    std::vector<Mask> masks_;
+    std::vector<Offsets> offsets_;
+};
+
+nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t k, int threads, const std::string& level,
+                      bool plain) {
+    if (tables.shape(1) != rows.planes() || tables.shape(2) != ccq::kCodes)
+        throw std::invalid_argument("tables: expected shape (queries, planes, 256)");
     ccq::Scan scan;
-    scan.planes = (int)tables.shape(1);
-    if (scan.planes < ccq::kMinPlanes || scan.planes > ccq::kMaxPlanes || tables.shape(2) != ccq::kCodes)
-        throw std::invalid_argument("tables: expected shape (queries, 2 to 17, 256)");
-    if (used && (used->shape(0) != tables.shape(1) || used->shape(1) != ccq::kCodes))
-        throw std::invalid_argument("used: expected shape (planes, 256)");
-    std::uint64_t first = 0;
-    for (nb::handle item : segments) scan.segments.push_back(segment_of(item, scan.planes, &first));
-    scan.rows = std::min(rows, first);
+    scan.segments = &rows.segments();
+    scan.rows = rows.live();
+    scan.planes = (int)rows.planes();
     scan.cosine = cosine;
     scan.tables = tables.data();
-    scan.used = used ? used->data() : nullptr;
+    scan.used = rows.used();
     scan.queries = tables.shape(0);
     scan.k = std::min<std::uint64_t>(k, scan.rows);
     scan.threads = std::max(threads, 1);
@@ -83,24 +114,31 @@ nb::tuple search_rows(nb::list segments, Tables tables, std::optional<Used> used
         found = ccq::search(scan);
     }
     const std::size_t width = scan.k;
-    auto positions = std::make_unique<std::int64_t[]>(scan.queries * width + 1);
+    auto labels = std::make_unique<std::int64_t[]>(scan.queries * width + 1);
     auto keys = std::make_unique<double[]>(scan.queries * width + 1);
-    auto counts = std::make_unique<std::int64_t[]>(scan.queries + 1);
+    nb::list counts;
     for (std::size_t q = 0; q < scan.queries; ++q) {
-        counts[q] = (std::int64_t)found[q].size();
+        counts.append(found[q].size());
         for (std::size_t i = 0; i < found[q].size(); ++i) {
-            positions[q * width + i] = (std::int64_t)found[q][i].position;
+            labels[q * width + i] = (std::int64_t)found[q][i].label;
             keys[q * width + i] = found[q][i].key;
         }
     }
-    return nb::make_tuple(owned(std::move(positions), {scan.queries, width}), owned(std::move(keys), {scan.queries, width}),
-                          owned(std::move(counts), {scan.queries}));
+    return nb::make_tuple(owned(std::move(labels), {scan.queries, width}), owned(std::move(keys), {scan.queries, width}), counts);
+}
+
+std::uint64_t read_rows(const Rows& rows, const std::string& level) {
+    const ccq::Kernels* const kernels = kernels_named(level);
+    nb::gil_scoped_release release;
+    std::uint64_t all = 0;
+    for (const ccq::Segment& s : rows.segments())
+        all += kernels->read(s.codes, (s.rows + ccq::kGroup - 1) / ccq::kGroup * rows.planes() * ccq::kGroup);
+    return all;
 }
 
 using Unary = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Cross = nb::ndarray<const float, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using CodeRows = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
 
 void encode_rows(Unary unary, Cross cross, CodeRows codes, int beam, int sweeps, int rounds, bool start, int threads,
             const std::string& level) {
@@ -125,12 +163,6 @@ void encode_rows(Unary unary, Cross cross, CodeRows codes, int beam, int sweeps,
     ccq::run_parallel(parts, [&](std::size_t i) { ccq::encode(e, n * i / parts, n * (i + 1) / parts, codes.data()); });
 }
 
-std::uint64_t read_bytes(Bytes bytes, const std::string& level) {
-    const ccq::Kernels* const kernels = kernels_named(level);
-    nb::gil_scoped_release release;
-    return kernels->read(bytes.data(), bytes.size());
-}
-
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -140,9 +172,10 @@ NB_MODULE(_native, m) {
         for (const ccq::Kernels* k : ccq::available_kernels()) names.push_back(k->name);
         return names;
     });
-    m.def("search", &search_rows, "segments"_a, "tables"_a, "used"_a.none(), "cosine"_a, "k"_a, "rows"_a, "threads"_a, "level"_a,
-          "plain"_a = false);
+    nb::class_<Rows>(m, "Rows").def(nb::init<nb::list, std::size_t, std::uint64_t, std::optional<Used>>(), "segments"_a,
+                                    "planes"_a, "live"_a, "used"_a.none());
+    m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false);
     m.def("encode", &encode_rows, "unary"_a, "cross"_a, "codes"_a, "beam"_a, "sweeps"_a, "rounds"_a, "start"_a, "threads"_a,
           "level"_a);
-    m.def("read", &read_bytes, "data"_a, "level"_a);
+    m.def("read", &read_rows, "rows"_a, "level"_a);
 }

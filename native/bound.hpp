@@ -16,9 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
-#include <vector>
 
 #include "layout.hpp"
 
@@ -28,46 +26,39 @@ class Bound {
    public:
     // tables: [planes][256], for cosine with negated inner products; used: [planes][256], codes that occur, or null.
     Bound(const float* tables, int planes, bool cosine, const std::uint8_t* used)
-        : planes_(planes), cosine_(cosine), tables_(tables), used_(used), exact_((std::size_t)planes * kCodes) {
-        for (std::size_t i = 0; i < exact_.size(); ++i) exact_[i] = tables[i];
-        finite_ = true;
+        : planes_(planes), cosine_(cosine), tables_(tables), used_(used) {
+        double magnitude = 0;
         for (int m = 0; m < planes; ++m) {
-            float least = std::numeric_limits<float>::infinity(), most = -least, size = 0;
-            for (std::size_t j = 0; j < kCodes; ++j) {
-                if (used && !used[m * kCodes + j]) continue;
-                const float t = tables[m * kCodes + j];
-                finite_ &= std::isfinite(t);
-                least = std::min(least, t), most = std::max(most, t), size = std::max(size, std::fabs(t));
-            }
-            if (!(least <= most)) least = 0;  // no code of this plane occurs: there are no rows
-            least_[m] = least;
+            const Range r = range(tables + (std::size_t)m * kCodes, used ? used + (std::size_t)m * kCodes : nullptr);
+            finite_ &= r.finite;
+            least_[m] = r.least;
             if (cosine && m == planes - 1) continue;
-            base_ += least;
-            magnitude_ += size;
+            base_ += r.least;
+            magnitude += std::max(std::fabs((double)r.least), std::fabs((double)r.most));
         }
         least_key_ = base_;
         if (cosine) {
             least_key_ = std::numeric_limits<double>::infinity();
             for (std::size_t j = 0; j < kCodes; ++j)
-                if (!used || used[(planes - 1) * kCodes + j])
-                    least_key_ = std::min(least_key_, base_ * (double)tables[(planes - 1) * kCodes + j]);
+                if (occurs(planes - 1, j)) least_key_ = std::min(least_key_, base_ * (double)norm(j));
         }
         // What summing in double may round away, several times over.
-        slack_ = magnitude_ * planes * 4.5e-16;
+        slack_ = magnitude * planes * 4.5e-16;
+        least_room_ = magnitude * 1e-30 + 1e-300;
     }
 
     // Whether byte tables can be made; if not, only `key` serves.
     bool finite() const { return finite_; }
 
     double key(const std::uint8_t* row) const {
-        const double* t = exact_.data();
+        const float* t = tables_;
         double sum = t[row[0]];
-        for (int m = 1; m + 1 < planes_; ++m) sum += t[(std::size_t)m * kCodes + row[(std::size_t)m * kGroup]];
-        const double last = t[(std::size_t)(planes_ - 1) * kCodes + row[(std::size_t)(planes_ - 1) * kGroup]];
+        for (int m = 1; m + 1 < planes_; ++m) sum += (double)t[(std::size_t)m * kCodes + row[(std::size_t)m * kGroup]];
+        const double last = norm(row[(std::size_t)(planes_ - 1) * kGroup]);
         return cosine_ ? sum * last : sum + last;
     }
 
-    const double* exact() const { return exact_.data(); }
+    const float* exact() const { return tables_; }
     bool cosine() const { return cosine_; }
     int planes() const { return planes_; }
 
@@ -80,13 +71,12 @@ class Bound {
         double room = -std::numeric_limits<double>::infinity();
         if (cosine_) {
             for (std::size_t j = 0; j < kCodes; ++j)
-                if (!used_ || used_[(planes_ - 1) * kCodes + j]) room = std::max(room, room_at(t, j));
+                if (occurs(planes_ - 1, j)) room = std::max(room, room_at(t, j));
         } else {
             room = t - base_ + slack_;
         }
         if (!std::isfinite(room)) return false;
-        room = std::max(room, magnitude_ * 1e-30 + 1e-300);
-        unit_ = room / 254.5;
+        unit_ = std::max(room, least_room_) / 254.5;
         const float inverse = (float)(1.0 / unit_) * (1.f - 1e-6f);  // rounds towards lower bytes
         if (!std::isfinite(inverse)) return false;
         const int additive = cosine_ ? planes_ - 1 : planes_;
@@ -112,7 +102,7 @@ class Bound {
             std::uint8_t* to = out + (std::size_t)(planes_ - 1) * kCodes * stride;
             for (std::size_t j = 0; j < kCodes; ++j) {
                 const int right = right_side(room_at(t, j));
-                if (!used_ || used_[(planes_ - 1) * kCodes + j]) most = std::max(most, right);
+                if (occurs(planes_ - 1, j)) most = std::max(most, right);
                 to[j * stride] = (std::uint8_t)(254 - right);
             }
             *tight = most >= 160;
@@ -124,9 +114,43 @@ class Bound {
     }
 
    private:
+    struct Range {
+        float least, most;
+        bool finite;
+    };
+
+    // Of the entries that occur; eight at a time, which compilers turn into vectors.
+    static Range range(const float* t, const std::uint8_t* used) {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        constexpr std::size_t kLanes = 8;
+        float least[kLanes], most[kLanes];
+        std::uint32_t odd[kLanes];
+        for (std::size_t i = 0; i < kLanes; ++i) least[i] = kInfinity, most[i] = -kInfinity, odd[i] = 0;
+        for (std::size_t j = 0; j < kCodes; j += kLanes) {
+            for (std::size_t i = 0; i < kLanes; ++i) {
+                const bool counts = !used || used[j + i];
+                const float low = counts ? t[j + i] : kInfinity, high = counts ? t[j + i] : -kInfinity;
+                least[i] = low < least[i] ? low : least[i];
+                most[i] = high > most[i] ? high : most[i];
+                odd[i] |= counts & !(std::fabs(t[j + i]) < kInfinity);
+            }
+        }
+        Range r{kInfinity, -kInfinity, true};
+        for (std::size_t i = 0; i < kLanes; ++i) {
+            r.least = std::min(r.least, least[i]);
+            r.most = std::max(r.most, most[i]);
+            r.finite &= !odd[i];
+        }
+        if (!(r.least <= r.most)) r.least = r.most = 0;  // no code of this plane occurs: there are no rows
+        return r;
+    }
+
+    bool occurs(int plane, std::size_t code) const { return !used_ || used_[(std::size_t)plane * kCodes + code]; }
+    double norm(std::size_t j) const { return tables_[(std::size_t)(planes_ - 1) * kCodes + j]; }
+
     // How far above `base` the sum over the codebooks may be for a row with norm byte j and a key up to T.
     double room_at(double t, std::size_t j) const {
-        const double n = tables_[(std::size_t)(planes_ - 1) * kCodes + j];
+        const double n = norm(j);
         if (n == 0) return t >= 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
         const double sum = t / n;
         return sum + std::fabs(sum) * 1e-15 - base_ + slack_;
@@ -138,12 +162,11 @@ class Bound {
     }
 
     int planes_;
-    bool cosine_, finite_ = false;
+    bool cosine_, finite_ = true;
     const float* tables_;
     const std::uint8_t* used_;
-    std::vector<double> exact_;
     float least_[kMaxPlanes] = {};
-    double base_ = 0, least_key_ = 0, magnitude_ = 0, slack_ = 0, unit_ = 1;
+    double base_ = 0, least_key_ = 0, slack_ = 0, least_room_ = 0, unit_ = 1;
 };
 
 }  // namespace ccq

@@ -7,9 +7,16 @@
 
 namespace ccq {
 
-// One query. Emits the rows of `groups` full groups whose saturating sum of table bytes is at most `limit` (< 255).
+// Byte tables of one query, 64-byte aligned: [P][256], and behind them kRoom bytes per plane for what a level derives.
+constexpr std::size_t kRoom = 128;
+constexpr std::size_t byte_table_size(int planes) { return (std::size_t)planes * (kCodes + kRoom); }
+
+// Derive it. To be called when tables have changed and before they are used.
+using Prepare = void (*)(std::uint8_t* tables, int planes);
+
+// One query. Emits all rows of `groups` full groups whose saturating sum of table bytes is at most `limit` (< 255), and
+// maybe some for which it is more.
 //   codes   [groups][P][64]
-//   tables  [P][256] uint8, 64-byte aligned
 //   mask    one word per group, or null; rows whose bit is clear are never emitted
 //   out     room for 64 * groups row numbers
 // Returns how many were emitted, in ascending order.
@@ -21,7 +28,7 @@ struct Hit {
     std::uint32_t query;
 };
 
-// Many queries: the same for `width` queries at once, with tables interleaved as [P][256][width] and one limit per query.
+// Many queries: the same for `width` queries at once, none too many, with tables interleaved as [P][256][width] and one limit per query.
 //   out     room for 64 * groups * width hits
 using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
                                     const std::uint8_t* limits, const std::uint64_t* mask, Hit* out);
@@ -38,12 +45,17 @@ using Sums = void (*)(const float* base, const float* const* rows, int count, fl
 // Read every byte and do next to nothing with it: what any scan of them must take.
 using Read = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t n);
 
+struct Batch {
+    int width;                           // 16, 32 or 64
+    int from;                            // the number of queries from which it pays
+    BatchFilter filter[kMaxPlanes + 1];  // by number of planes; null below kMinPlanes
+};
+
 struct Kernels {
     const char* name;
-    Filter filter[kMaxPlanes + 1];      // by number of planes; null below kMinPlanes
-    int batch_width;                    // 16, 32 or 64
-    int batch_from;                     // the number of queries from which a batch is cheaper than one after another
-    BatchFilter batch[kMaxPlanes + 1];
+    Prepare prepare;                     // null where there is nothing to derive
+    Filter filter[kMaxPlanes + 1];       // by number of planes; null below kMinPlanes
+    Batch batches[2];                    // the narrower first
     Argmin argmin;
     Sums sums;
     Read read;

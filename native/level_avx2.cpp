@@ -1,55 +1,97 @@
 // AVX2 (Haswell, Zen and later). A byte shuffle looks up in 16 bytes, so 256 entries take sixteen shuffles and fifteen blends.
-// Four shuffles serve where neighbouring codewords are alike (the trainer orders them so): the minimum of each four is
-// looked up first, and only rows that may still qualify are summed exactly.
+// Half of that serves where codewords j and j + 128 are alike (the trainer orders them so): the minimum of each such two is
+// looked up, and only rows that may still qualify are summed exactly.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "kernels.hpp"
 #include "target.hpp"
 CCQ_TARGET_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt,fma")
-#include "tables.inl"
 
 namespace {
 
 #include "batch.inl"
 #include "emit.inl"
 #include "read.inl"
-
-constexpr std::size_t kFours = 64;
+#include "tables.inl"
 
 inline __m256i load(const std::uint8_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
 inline __m256i sixteen(const std::uint8_t* p) { return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i*)p)); }
 
-// Entries of a 256-byte table for 32 codes.
-inline __m256i look_up(__m256i codes, const std::uint8_t* t) {
-    const __m256i low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
-    const __m256i b4 = _mm256_slli_epi16(codes, 3), b5 = _mm256_slli_epi16(codes, 2), b6 = _mm256_slli_epi16(codes, 1);
-    const auto pair = [&](int i) __attribute__((always_inline)) {
-        return _mm256_blendv_epi8(_mm256_shuffle_epi8(sixteen(t + 32 * i), low),
-                                  _mm256_shuffle_epi8(sixteen(t + 32 * i + 16), low), b4);
-    };
-    const __m256i q0 = _mm256_blendv_epi8(pair(0), pair(1), b5), q1 = _mm256_blendv_epi8(pair(2), pair(3), b5);
-    const __m256i q2 = _mm256_blendv_epi8(pair(4), pair(5), b5), q3 = _mm256_blendv_epi8(pair(6), pair(7), b5);
-    return _mm256_blendv_epi8(_mm256_blendv_epi8(q0, q1, b6), _mm256_blendv_epi8(q2, q3, b6), codes);
+// Entries of a table of 16 N bytes for 32 indices of which bits 4 and up are at the top of `b4`, `b5`, ... in turn.
+inline __m256i entry(const std::uint8_t* t, int i, __m256i low) { return _mm256_shuffle_epi8(sixteen(t + 16 * i), low); }
+
+inline __m256i of_two(const std::uint8_t* t, int i, __m256i low, __m256i b0) {
+    return _mm256_blendv_epi8(entry(t, i, low), entry(t, i + 1, low), b0);
 }
 
-// Entries of a 64-byte table of fours for 32 codes.
-inline __m256i look_up_four(__m256i codes, const std::uint8_t* t) {
-    const __m256i low = _mm256_and_si256(_mm256_srli_epi16(codes, 2), _mm256_set1_epi8(15));
-    const __m256i b6 = _mm256_slli_epi16(codes, 1);
-    const auto entry = [&](int i) __attribute__((always_inline)) { return _mm256_shuffle_epi8(sixteen(t + 16 * i), low); };
-    return _mm256_blendv_epi8(_mm256_blendv_epi8(entry(0), entry(1), b6), _mm256_blendv_epi8(entry(2), entry(3), b6), codes);
+inline __m256i of_four(const std::uint8_t* t, int i, __m256i low, __m256i b0, __m256i b1) {
+    return _mm256_blendv_epi8(of_two(t, i, low, b0), of_two(t, i + 2, low, b0), b1);
 }
+
+inline __m256i of_eight(const std::uint8_t* t, int i, __m256i low, __m256i b0, __m256i b1, __m256i b2) {
+    return _mm256_blendv_epi8(of_four(t, i, low, b0, b1), of_four(t, i + 4, low, b0, b1), b2);
+}
+
+template <int Shift>
+inline __m256i low_bits(__m256i codes) {
+    return _mm256_and_si256(_mm256_srli_epi16(codes, Shift), _mm256_set1_epi8(15));
+}
+
+// The next lower bit of each byte moved to the top. An addition, since shifts compete with shuffles for the ports.
+inline __m256i next_bit(__m256i bits) { return _mm256_add_epi8(bits, bits); }
+
+// Entries of a 256-byte table for 32 codes.
+inline __m256i look_up(__m256i codes, const std::uint8_t* t) {
+    const __m256i low = low_bits<0>(codes), b6 = next_bit(codes), b5 = next_bit(b6), b4 = next_bit(b5);
+    return _mm256_blendv_epi8(of_eight(t, 0, low, b4, b5, b6), of_eight(t, 8, low, b4, b5, b6), codes);
+}
+
+// Entries of the tables of twos and of eights that `prepare` makes.
+inline __m256i look_up_two(__m256i codes, const std::uint8_t* t) {
+    const __m256i b6 = next_bit(codes), b5 = next_bit(b6);
+    return of_eight(t, 0, low_bits<0>(codes), next_bit(b5), b5, b6);
+}
+
+inline __m256i look_up_eight(__m256i codes, const std::uint8_t* t) { return of_two(t, 0, low_bits<3>(codes), codes); }
 
 inline std::uint32_t at_most(__m256i sum, __m256i limit) {
     return (std::uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, limit), sum));
 }
 
+// Behind the tables: the least entry of each two that are alike, and for the norm byte, which counts ascending levels, of
+// each eight neighbours.
+void prepare(std::uint8_t* tables, int planes) {
+    std::uint8_t* out = tables + 256 * (std::size_t)planes;
+    for (int m = 0; m < planes - 1; ++m, out += 128) {
+        const std::uint8_t* t = tables + 256 * m;
+        for (int i = 0; i < 128; ++i) out[i] = std::min(t[i], t[i + 128]);
+    }
+    const std::uint8_t* norms = tables + 256 * (planes - 1);
+    for (int i = 0; i < 32; ++i) out[i] = *std::min_element(norms + 8 * i, norms + 8 * i + 8);
+}
+
+// Which rows of a group may qualify.
 template <int P>
-inline std::uint64_t whole_group(const std::uint8_t* codes, const std::uint8_t* tables, __m256i limit) {
+inline std::uint64_t suspects(const std::uint8_t* codes, const std::uint8_t* tables, __m256i limit) {
+    const std::uint8_t* twos = tables + 256 * P;
+    __m256i a = look_up_eight(load(codes + 64 * (P - 1)), twos + 128 * (P - 1));
+    __m256i b = look_up_eight(load(codes + 64 * (P - 1) + 32), twos + 128 * (P - 1));
+#pragma GCC unroll 16
+    for (int m = 0; m < P - 1; ++m) {
+        a = _mm256_adds_epu8(a, look_up_two(load(codes + 64 * m), twos + 128 * m));
+        b = _mm256_adds_epu8(b, look_up_two(load(codes + 64 * m + 32), twos + 128 * m));
+    }
+    return at_most(a, limit) | (std::uint64_t)at_most(b, limit) << 32;
+}
+
+// Which rows of a group qualify.
+template <int P>
+inline std::uint64_t qualified(const std::uint8_t* codes, const std::uint8_t* tables, __m256i limit) {
     __m256i a = _mm256_setzero_si256(), b = a;
     for (int m = 0; m < P; ++m) {
         a = _mm256_adds_epu8(a, look_up(load(codes + 64 * m), tables + 256 * m));
@@ -58,53 +100,70 @@ inline std::uint64_t whole_group(const std::uint8_t* codes, const std::uint8_t* 
     return at_most(a, limit) | (std::uint64_t)at_most(b, limit) << 32;
 }
 
+// Row numbers of the set bits of a word, mostly few of them: the first four are written whether they are there or not, since a
+// branch that nothing foretells would cost more.
+inline std::uint32_t* emit_few(std::uint64_t found, std::uint32_t first, std::uint32_t* out) {
+    const int count = __builtin_popcountll(found);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i, found &= found - 1) out[i] = first + (std::uint32_t)_tzcnt_u64(found);
+    if (__builtin_expect(count > 4, 0)) emit(found, first, out + 4);
+    return out + count;
+}
+
+// Of rows in `begin` .. `end` keep those whose sum is at most `limit`.
+template <int P>
+std::uint32_t* keep_qualified(const std::uint8_t* codes, const std::uint8_t* tables, std::uint32_t limit, std::uint32_t* begin,
+                              const std::uint32_t* end) {
+    std::uint32_t* kept = begin;
+    for (const std::uint32_t* at = begin; at < end; ++at) {
+        const std::uint8_t* code = codes + *at / ccq::kGroup * (std::size_t)(P * ccq::kGroup) + *at % ccq::kGroup;
+        std::uint32_t sum = 0;
+#pragma GCC unroll 17
+        for (int m = 0; m < P; ++m) sum += tables[256 * m + code[64 * m]];
+        *kept = *at;
+        kept += sum <= limit;
+    }
+    return kept;
+}
+
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
                    const std::uint64_t* mask, std::uint32_t* out) {
+    constexpr std::size_t N = 16;  // groups between looks at how many rows are suspect
     std::uint32_t* const begin = out;
     const __m256i most = _mm256_set1_epi8((char)limit);
-    alignas(64) std::uint8_t fours[P * kFours];
-    for (int m = 0; m < P; ++m)
-        for (std::size_t i = 0; i < kFours; i += 8) {
-            const __m256i t = load(tables + 256 * m + 4 * i);
-            const __m256i two = _mm256_min_epu8(t, _mm256_srli_epi32(t, 8));
-            const __m256i four = _mm256_min_epu8(two, _mm256_srli_epi32(two, 16));
-            const __m256i bytes = _mm256_shuffle_epi8(
-                four, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1,
-                                       -1, -1, -1, -1, -1, -1, -1, -1, -1));
-            const std::uint32_t low = (std::uint32_t)_mm256_extract_epi32(bytes, 0);
-            const std::uint32_t high = (std::uint32_t)_mm256_extract_epi32(bytes, 4);
-            __builtin_memcpy(fours + kFours * m + i, &low, 4);
-            __builtin_memcpy(fours + kFours * m + i + 4, &high, 4);
+    std::uint32_t rows[N * ccq::kGroup + 4];
+    std::size_t seen = 0;
+    for (std::size_t first = 0; first < groups; first += N) {
+        const std::size_t end = std::min(first + N, groups);
+        const bool unlike = seen > 4 * (first + 4);  // twos are not alike enough: look up every code
+        std::uint32_t* to = rows;
+        for (std::size_t g = first; g < end; ++g) {
+            const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
+            if (live == 0) continue;
+            const std::uint8_t* group = codes + g * P * ccq::kGroup;
+            to = emit_few(live & (unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most)),
+                          (std::uint32_t)(g * ccq::kGroup), to);
         }
-    std::size_t suspects = 0;
-    for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
-        const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
-        if (live == 0) continue;
-        const auto first = (std::uint32_t)(g * ccq::kGroup);
-        if (suspects > 8 * (g + 4)) {  // more than an eighth: neighbours are not alike, look up every code
-            if (const std::uint64_t found = whole_group<P>(codes, tables, most) & live) out = emit(found, first, out);
-            continue;
+        if (!unlike) {
+            seen += (std::size_t)(to - rows);
+            to = keep_qualified<P>(codes, tables, limit, rows, to);
         }
-        __m256i a = _mm256_setzero_si256(), b = a;
-#pragma GCC unroll 17
-        for (int m = 0; m < P; ++m) {
-            a = _mm256_adds_epu8(a, look_up_four(load(codes + 64 * m), fours + kFours * m));
-            b = _mm256_adds_epu8(b, look_up_four(load(codes + 64 * m + 32), fours + kFours * m));
-        }
-        std::uint64_t found = (at_most(a, most) | (std::uint64_t)at_most(b, most) << 32) & live;
-        suspects += (std::size_t)__builtin_popcountll(found);
-        for (; found; found &= found - 1) {
-            const int j = __builtin_ctzll(found);
-            std::uint32_t sum = 0;
-#pragma GCC unroll 17
-            for (int m = 0; m < P; ++m) sum += tables[256 * m + codes[64 * m + j]];
-            *out = first + (std::uint32_t)j;
-            out += sum <= limit;
-        }
+        out = std::copy(rows, to, out);
     }
     return (std::size_t)(out - begin);
 }
+
+struct Vec16 {
+    static constexpr int width = 16;
+    using V = __m128i;
+    static V load(const std::uint8_t* p) { return _mm_load_si128((const V*)p); }
+    static V add(V a, V b) { return _mm_adds_epu8(a, b); }
+    static V smaller(V a, V b) { return _mm_min_epu8(a, b); }
+    static std::uint64_t at_most(V a, V limit) {
+        return (std::uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(a, limit), a));
+    }
+};
 
 struct Vec32 {
     static constexpr int width = 32;
@@ -119,11 +178,6 @@ template <int P>
 struct FilterOf {
     static constexpr ccq::Filter value = filter<P>;
 };
-template <int P>
-struct BatchOf {
-    static constexpr ccq::BatchFilter value = batch_filter<Vec32, P>;
-};
-
 int argmin(const float* base, const float* const* rows, int count, float* value) {
     alignas(64) float sum[256];
     __m256 least = _mm256_set1_ps(__builtin_inff());
@@ -171,7 +225,7 @@ void sums(const float* base, const float* const* rows, int count, float offset, 
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx2 = make_kernels<FilterOf, BatchOf>("avx2", Vec32::width, 4, argmin, sums, read_all);
+const Kernels kAvx2 = make_kernels<FilterOf, Vec16, Vec32>("avx2", prepare, 4, 14, argmin, sums);
 }
 CCQ_TARGET_END
 #endif

@@ -3,24 +3,32 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "kernels.hpp"
 #include "target.hpp"
 CCQ_TARGET_BEGIN("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi,bmi2,lzcnt,popcnt,fma")
-#include "tables.inl"
 
 namespace {
 
 #include "batch.inl"
 #include "emit.inl"
 #include "read.inl"
+#include "tables.inl"
 
+// Entries of a 256-byte table for 64 codes.
 inline __m512i look_up(__m512i codes, const __m512i* table) {
+    asm("" : "+v"(codes));  // the compiler would load them three times, and loads are what is short here
     const __m512i low = _mm512_permutex2var_epi8(table[0], codes, table[1]);
     const __m512i high = _mm512_permutex2var_epi8(table[2], codes, table[3]);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high);
+}
+
+// Entries of a 64-byte table of fours. What the shift brings in from the neighbouring byte, the permutation ignores.
+inline __m512i look_up_four(__m512i codes, __m512i table) {
+    return _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 2), table);
 }
 
 inline void load_table(const std::uint8_t* bytes, __m512i* table) {
@@ -28,62 +36,67 @@ inline void load_table(const std::uint8_t* bytes, __m512i* table) {
     for (int i = 0; i < 4; ++i) table[i] = _mm512_load_si512(bytes + 64 * i);
 }
 
-// Up to six planes: all tables stay in registers.
-template <int P>
-std::size_t filter_in_registers(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
-                                std::uint8_t limit, const std::uint64_t* mask, std::uint32_t* out) {
-    std::uint32_t* const begin = out;
-    const __m512i most = _mm512_set1_epi8((char)limit);
-    __m512i table[P][4];
-#pragma GCC unroll 6
-    for (int m = 0; m < P; ++m) load_table(tables + 256 * m, table[m]);
-    for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
-        if (mask && mask[g] == 0) continue;
-        __m512i sum = look_up(_mm512_loadu_si512(codes), table[0]);
-#pragma GCC unroll 6
-        for (int m = 1; m < P; ++m) sum = _mm512_adds_epu8(sum, look_up(_mm512_loadu_si512(codes + 64 * m), table[m]));
-        std::uint64_t found = _mm512_cmple_epu8_mask(sum, most);
-        if (__builtin_expect(found != 0, 0)) {
-            if (mask) found &= mask[g];
-            out = emit(found, (std::uint32_t)(g * ccq::kGroup), out);
-        }
-    }
-    return (std::size_t)(out - begin);
+// The norm byte counts ascending levels, so its neighbours are alike: the least entry of each four serves for all of them.
+void prepare(std::uint8_t* tables, int planes) {
+    const std::uint8_t* norms = tables + 256 * (planes - 1);
+    for (int i = 0; i < 64; ++i)
+        tables[256 * planes + i] = std::min(std::min(norms[4 * i], norms[4 * i + 1]), std::min(norms[4 * i + 2], norms[4 * i + 3]));
 }
 
-// More planes: several groups at a time, so that a table is loaded once for all of them.
-template <int P, int U>
-std::size_t filter_by_plane(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
-                            std::uint8_t limit, const std::uint64_t* mask, std::uint32_t* out) {
+// Row numbers of what was found in up to 64 groups. A branch on every group, between look-ups, would be resolved late and
+// throw away the work begun behind it: words of bits are kept and looked through afterwards.
+inline std::uint32_t* emit_words(const std::uint64_t* found, std::size_t groups, std::size_t first, const std::uint64_t* mask,
+                                 std::uint32_t* out) {
+    std::uint64_t some = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+        const __m512i words = _mm512_load_si512(found + 8 * i);
+        some |= (std::uint64_t)_mm512_test_epi64_mask(words, words) << (8 * i);
+    }
+    if (groups < 64) some &= (std::uint64_t{1} << groups) - 1;
+    for (; some; some &= some - 1) {
+        const std::size_t g = first + (std::size_t)__builtin_ctzll(some);
+        out = emit(mask ? found[g - first] & mask[g] : found[g - first], (std::uint32_t)(g * ccq::kGroup), out);
+    }
+    return out;
+}
+
+// Groups strictly in order: from beyond the caches that is up to three times as fast as any other order. As many tables as
+// there is room for stay in registers, the rest is read from the first-level cache again and again.
+template <int P>
+std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                   const std::uint64_t* mask, std::uint32_t* out) {
+    constexpr int kHeld = P - 1 < 6 ? P - 1 : 6;
     std::uint32_t* const begin = out;
-    const __m512i most = _mm512_set1_epi8((char)limit);
-    std::size_t g = 0;
-    const auto run = [&](auto count) __attribute__((always_inline)) {
-        constexpr int N = decltype(count)::value;
-        __m512i sum[N];
-#pragma GCC unroll 17
-        for (int m = 0; m < P; ++m) {
-            __m512i table[4];
-            load_table(tables + 256 * m, table);
-#pragma GCC unroll 8
-            for (int u = 0; u < N; ++u) {
-                const __m512i v = look_up(_mm512_loadu_si512(codes + ((std::size_t)u * P + m) * ccq::kGroup), table);
-                sum[u] = m ? _mm512_adds_epu8(sum[u], v) : v;
+    alignas(64) std::uint64_t found[64];
+    const __m512i most = _mm512_set1_epi8((char)limit), norms = _mm512_load_si512(tables + 256 * P);
+    __m512i held[kHeld][4];
+#pragma GCC unroll 6
+    for (int m = 0; m < kHeld; ++m) load_table(tables + 256 * m, held[m]);
+    for (std::size_t first = 0; first < groups; first += 64) {
+        const std::size_t count = std::min<std::size_t>(64, groups - first);
+        for (std::size_t g = 0; g < count; ++g, codes += P * ccq::kGroup) {
+            if (mask && mask[first + g] == 0) {
+                found[g] = 0;
+                continue;
             }
-        }
-#pragma GCC unroll 8
-        for (int u = 0; u < N; ++u) {
-            std::uint64_t found = _mm512_cmple_epu8_mask(sum[u], most);
-            if (__builtin_expect(found != 0, 0)) {
-                if (mask) found &= mask[g + u];
-                out = emit(found, (std::uint32_t)((g + u) * ccq::kGroup), out);
+            __m512i sum = look_up(_mm512_loadu_si512(codes), held[0]);
+#pragma GCC unroll 6
+            for (int m = 1; m < kHeld; ++m)
+                sum = _mm512_adds_epu8(sum, look_up(_mm512_loadu_si512(codes + 64 * m), held[m]));
+#pragma GCC unroll 16
+            for (int m = kHeld; m < P - 1; ++m) {
+                const std::uint8_t* bytes = tables + 256 * m;
+                asm("" : "+r"(bytes));  // the compiler would load these before the loop, and spill them
+                __m512i table[4];
+                load_table(bytes, table);
+                sum = _mm512_adds_epu8(sum, look_up(_mm512_loadu_si512(codes + 64 * m), table));
             }
+            sum = _mm512_adds_epu8(sum, look_up_four(_mm512_loadu_si512(codes + 64 * (P - 1)), norms));
+            found[g] = _mm512_cmple_epu8_mask(sum, most);
         }
-        codes += (std::size_t)N * P * ccq::kGroup;
-        g += N;
-    };
-    while (g + U <= groups) run(std::integral_constant<int, U>{});
-    while (g < groups) run(std::integral_constant<int, 1>{});
+        out = emit_words(found, count, first, mask, out);
+    }
     return (std::size_t)(out - begin);
 }
 
@@ -105,22 +118,9 @@ struct Vec32 {
     static std::uint64_t at_most(V a, V limit) { return _mm256_cmple_epu8_mask(a, limit); }
 };
 
-#ifndef CCQ_UNROLL
-#define CCQ_UNROLL 4
-#endif
 template <int P>
 struct FilterOf {
-    static constexpr ccq::Filter value = [] {
-        if constexpr (P <= 6) return filter_in_registers<P>;
-        else return filter_by_plane<P, CCQ_UNROLL>;
-    }();
-};
-#ifndef CCQ_BATCH_VEC
-#define CCQ_BATCH_VEC Vec32
-#endif
-template <int P>
-struct BatchOf {
-    static constexpr ccq::BatchFilter value = batch_filter<CCQ_BATCH_VEC, P>;
+    static constexpr ccq::Filter value = filter<P>;
 };
 
 int argmin(const float* base, const float* const* rows, int count, float* value) {
@@ -165,7 +165,7 @@ void sums(const float* base, const float* const* rows, int count, float offset, 
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx512Vbmi = make_kernels<FilterOf, BatchOf>("avx512vbmi", CCQ_BATCH_VEC::width, 24, argmin, sums, read_all);
+const Kernels kAvx512Vbmi = make_kernels<FilterOf, Vec32, Vec64>("avx512vbmi", prepare, 24, 42, argmin, sums);
 }
 CCQ_TARGET_END
 #endif

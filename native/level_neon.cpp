@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "kernels.hpp"
-#include "tables.inl"
 
 namespace {
 
 #include "batch.inl"
 #include "emit.inl"
 #include "read.inl"
+#include "tables.inl"
 
 struct Vec16 {
     static constexpr int width = 16;
@@ -67,10 +67,6 @@ template <int P>
 struct FilterOf {
     static constexpr ccq::Filter value = filter<P>;
 };
-template <int P>
-struct BatchOf {
-    static constexpr ccq::BatchFilter value = batch_filter<Vec16, P>;
-};
 
 int argmin(const float* base, const float* const* rows, int count, float* value) {
     alignas(64) float sum[256];
@@ -108,6 +104,6 @@ void sums(const float* base, const float* const* rows, int count, float offset, 
 }  // namespace
 
 namespace ccq {
-const Kernels kNeon = make_kernels<FilterOf, BatchOf>("neon", Vec16::width, 4, argmin, sums, read_all);
+const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16>("neon", nullptr, 4, 4, argmin, sums);
 }
 #endif

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kernels.hpp"
-#include "tables.inl"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -14,8 +13,8 @@
 namespace {
 
 #include "batch.inl"
-#include "emit.inl"
 #include "read.inl"
+#include "tables.inl"
 
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
@@ -24,21 +23,13 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
     for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
         const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
         if (live == 0) continue;
-        std::uint64_t found = 0;
-        for (int j = 0; j < (int)ccq::kGroup; j += 4) {
-            std::uint32_t sum[4] = {0, 0, 0, 0};
+        // One row at a time is fastest: more in flight need more registers, and look-ups are bound by loads anyway.
+        for (std::size_t j = 0; j < ccq::kGroup; ++j) {
+            std::uint32_t sum = tables[codes[j]];
 #pragma GCC unroll 17
-            for (int m = 0; m < P; ++m) {
-                const std::uint8_t* c = codes + (std::size_t)m * ccq::kGroup + j;
-                const std::uint8_t* t = tables + 256 * m;
-                sum[0] += t[c[0]];
-                sum[1] += t[c[1]];
-                sum[2] += t[c[2]];
-                sum[3] += t[c[3]];
-            }
-            for (int t = 0; t < 4; ++t) found |= (std::uint64_t)(sum[t] <= limit) << (j + t);
+            for (std::size_t m = 1; m < P; ++m) sum += tables[256 * m + codes[m * ccq::kGroup + j]];
+            if (__builtin_expect(sum <= limit, 0) && live >> j & 1) *out++ = (std::uint32_t)(g * ccq::kGroup + j);
         }
-        if (found &= live) out = emit(found, (std::uint32_t)(g * ccq::kGroup), out);
     }
     return (std::size_t)(out - begin);
 }
@@ -101,10 +92,6 @@ template <int P>
 struct FilterOf {
     static constexpr ccq::Filter value = filter<P>;
 };
-template <int P>
-struct BatchOf {
-    static constexpr ccq::BatchFilter value = batch_filter<Vec16, P>;
-};
 
 int argmin(const float* base, const float* const* rows, int count, float* value) {
     alignas(64) float sum[256];
@@ -140,5 +127,5 @@ void sums(const float* base, const float* const* rows, int count, float offset, 
 }  // namespace
 
 namespace ccq {
-const Kernels kPortable = make_kernels<FilterOf, BatchOf>("portable", Vec16::width, 2, argmin, sums, read_all);
+const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16>("portable", nullptr, 2, 2, argmin, sums);
 }

@@ -11,7 +11,7 @@
 namespace ccq {
 
 struct Scan {
-    std::vector<Segment> segments;
+    const std::vector<Segment>* segments = nullptr;  // labels ascend through them
     std::uint64_t rows = 0;              // rows that take part, over all segments
     int planes = 0;
     bool cosine = false;

@@ -1,13 +1,23 @@
-// Fill a level's table with one instantiation per number of planes.
-template <template <int> class FilterOf, template <int> class BatchOf, int... I>
-constexpr ccq::Kernels fill_kernels(ccq::Kernels k, std::integer_sequence<int, I...>) {
-    ((k.filter[ccq::kMinPlanes + I] = FilterOf<ccq::kMinPlanes + I>::value), ...);
-    ((k.batch[ccq::kMinPlanes + I] = BatchOf<ccq::kMinPlanes + I>::value), ...);
-    return k;
+// Fill a level's tables with one instantiation per number of planes.
+template <template <int> class Of, int... I>
+constexpr void fill_filters(ccq::Filter* out, std::integer_sequence<int, I...>) {
+    ((out[ccq::kMinPlanes + I] = Of<ccq::kMinPlanes + I>::value), ...);
 }
 
-template <template <int> class FilterOf, template <int> class BatchOf>
-constexpr ccq::Kernels make_kernels(const char* name, int width, int from, ccq::Argmin argmin, ccq::Sums sums, ccq::Read read) {
-    return fill_kernels<FilterOf, BatchOf>(ccq::Kernels{name, {}, width, from, {}, argmin, sums, read},
-                                           std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{});
+template <class Vec, int... I>
+constexpr ccq::Batch make_batch(int from, std::integer_sequence<int, I...>) {
+    ccq::Batch batch{Vec::width, from, {}};
+    ((batch.filter[ccq::kMinPlanes + I] = batch_filter<Vec, ccq::kMinPlanes + I>), ...);
+    return batch;
+}
+
+// Narrow and Wide: vectors of the two kinds of batches, which pay from so many queries.
+template <template <int> class FilterOf, class Narrow, class Wide>
+constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int narrow_from, int wide_from, ccq::Argmin argmin,
+                                    ccq::Sums sums) {
+    constexpr auto planes = std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{};
+    ccq::Kernels k{name, prepare, {}, {make_batch<Narrow>(narrow_from, planes), make_batch<Wide>(wide_from, planes)},
+                   argmin, sums, read_all<Wide>};
+    fill_filters<FilterOf>(k.filter, planes);
+    return k;
 }

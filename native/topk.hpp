@@ -1,4 +1,4 @@
-// The k best rows seen so far: exact, equal keys by position.
+// The k best rows seen so far: exact, equal keys by label.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,12 @@ namespace ccq {
 
 struct Candidate {
     double key;
-    std::uint64_t position;
-    bool operator<(const Candidate& o) const { return key < o.key || (key == o.key && position < o.position); }
+    std::uint64_t label;
+    bool operator<(const Candidate& o) const { return key < o.key || (key == o.key && label < o.label); }
 };
 
 // A reservoir: candidates collect until there are a few times k, then all but the k best are dropped. Rows must be
-// offered in ascending order of position.
+// offered in ascending order of label.
 class TopK {
    public:
     TopK() = default;
@@ -30,9 +30,9 @@ class TopK {
     bool strict() const { return strict_; }
     std::size_t size() const { return kept_.size(); }
 
-    void offer(double key, std::uint64_t position) {
+    void offer(double key, std::uint64_t label) {
         if (strict_ ? key < bound_ : key <= bound_) {
-            kept_.push_back({key, position});
+            kept_.push_back({key, label});
             if (kept_.size() == capacity()) shrink();
         }
     }
@@ -48,44 +48,55 @@ class TopK {
         if (worst->key <= bound_) bound_ = worst->key, strict_ = true;
     }
 
-    // Take what another one kept of rows at other positions.
+    // Take what another one kept of other rows.
     void merge(const TopK& other) { kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end()); }
 
     // The k best, in order.
     const std::vector<Candidate>& finish() {
-        if (kept_.size() > k_) {
-            std::nth_element(kept_.begin(), kept_.begin() + (std::ptrdiff_t)(k_ - 1), kept_.end());
-            kept_.resize(k_);
+        if (kept_.size() < 128) {
+            std::sort(kept_.begin(), kept_.end());
+        } else {
+            drop_most();
+            sort();
         }
-        sort();
+        if (kept_.size() > k_) kept_.resize(k_);
         return kept_;
     }
 
    private:
+    static constexpr std::uint32_t kHalf = 2048;  // half of a digit of 22 bits
+
     std::size_t capacity() const { return k_ < 64 ? k_ + std::max<std::size_t>(16, 2 * k_) : 3 * k_; }
 
-    // Many candidates: two passes of a radix sort over 22 bits of the key, then insertion repairs what is left.
+    // Drop what is behind the k-th best by the upper half of its digit alone.
+    void drop_most() {
+        if (kept_.size() <= k_ || !scale()) return;
+        std::uint32_t counts[kHalf] = {};
+        for (const auto& c : kept_) ++counts[digit(c) / kHalf];
+        std::uint32_t last = 0;
+        for (std::size_t seen = counts[0]; seen < k_; seen += counts[last]) ++last;
+        std::size_t n = 0;
+        for (const auto& c : kept_) {
+            kept_[n] = c;
+            n += digit(c) / kHalf <= last;
+        }
+        kept_.resize(n);
+    }
+
+    // Two passes of a radix sort, then insertion repairs what is left.
     void sort() {
         const std::size_t n = kept_.size();
-        if (n < 128) return std::sort(kept_.begin(), kept_.end());
-        double low = kept_[0].key, high = low;
-        for (const auto& c : kept_) low = std::min(low, c.key), high = std::max(high, c.key);
-        const double scale = 4194303.0 / (high - low);
-        if (!std::isfinite(scale)) return std::sort(kept_.begin(), kept_.end());
-        const auto digit = [&](const Candidate& c) {
-            return std::min<std::uint32_t>((std::uint32_t)((c.key - low) * scale), 4194303u);
-        };
-        std::vector<std::uint32_t> counts(4096, 0);
-        std::uint32_t *lower = counts.data(), *upper = lower + 2048;
-        for (const auto& c : kept_) ++lower[digit(c) & 2047], ++upper[digit(c) >> 11];
-        for (std::uint32_t i = 0, a = 0, b = 0; i < 2048; ++i) {
+        if (!scale()) return std::sort(kept_.begin(), kept_.end());
+        std::uint32_t lower[kHalf] = {}, upper[kHalf] = {};
+        for (const auto& c : kept_) ++lower[digit(c) % kHalf], ++upper[digit(c) / kHalf];
+        for (std::uint32_t i = 0, a = 0, b = 0; i < kHalf; ++i) {
             const std::uint32_t x = lower[i], y = upper[i];
             lower[i] = a, upper[i] = b;
             a += x, b += y;
         }
         std::vector<Candidate> other(n);
-        for (const auto& c : kept_) other[lower[digit(c) & 2047]++] = c;
-        for (const auto& c : other) kept_[upper[digit(c) >> 11]++] = c;
+        for (const auto& c : kept_) other[lower[digit(c) % kHalf]++] = c;
+        for (const auto& c : other) kept_[upper[digit(c) / kHalf]++] = c;
         // Equal digits may still be out of order. Many of them would make insertion quadratic.
         std::size_t moves = 0;
         for (std::size_t i = 1; i < n; ++i) {
@@ -97,9 +108,23 @@ class TopK {
         }
     }
 
+    // Spread the keys over all digits. False if they cannot be.
+    bool scale() {
+        low_ = kept_[0].key;
+        double high = low_;
+        for (const auto& c : kept_) low_ = std::min(low_, c.key), high = std::max(high, c.key);
+        scale_ = (kHalf * kHalf - 1) / (high - low_);
+        return std::isfinite(scale_);
+    }
+
+    std::uint32_t digit(const Candidate& c) const {
+        return std::min((std::uint32_t)((c.key - low_) * scale_), kHalf * kHalf - 1);
+    }
+
     std::size_t k_ = 0;
     double bound_ = std::numeric_limits<double>::infinity();
     bool strict_ = false;
+    double low_ = 0, scale_ = 0;
     std::vector<Candidate> kept_;
 };
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,7 +17,7 @@ from ccq_core import _native, simd
 from ccq_core.distances import DistanceTables
 from ccq_core.errors import InvalidInputError
 from ccq_core.quantizer import AdditiveQuantizer, Effort
-from ccq_core.scan import Segment, reference_search, search
+from ccq_core.scan import Rows, Segment, reference_search, search
 
 KINDS = ("gauss", "whole", "sorted", "outlier", "constant", "tiny", "far", "few codes", "odd norms", "zero", "huge")
 SIZES = (1, 2, 9, 15, 17, 63, 64, 65, 127, 128, 129, 1000, 4095, 4097, 20_000)
@@ -85,16 +87,18 @@ def make_case(kind: str, n: int, planes: int, queries: int, cosine: bool, live: 
             bits = np.ones(len(blocks) * 64, dtype=bool)  # bits behind the last row are rubbish too
             bits[: hi - lo] = selected[lo:hi]
             mask = np.packbits(bits, bitorder="little").view(np.uint64)
-        segments.append(Segment(blocks, hi - lo, mask))
+        offsets = np.cumsum(rng.integers(1, 9, hi - lo), dtype=np.uint32) if rng.integers(2) else None
+        segments.append(Segment(blocks, hi - lo, mask, 10 * lo, offsets))
     metric = "cosine" if cosine else "euclidean"
-    tables = DistanceTables(metric, inner.astype(np.float32), norm, np.zeros(queries))
-    return segments, tables, used, int(selected.sum()) if live < 1 else n
+    planes_of = np.concatenate([inner, np.broadcast_to(norm, (queries, 1, 256))], axis=1, dtype=np.float32)
+    tables = DistanceTables(metric, planes_of, np.zeros(queries))
+    return Rows(segments, int(selected.sum()) if live < 1 else n, planes, used), tables
 
 
 def assert_same(found, expected):
-    for (positions, keys), (right_positions, right_keys) in zip(found, expected, strict=True):
-        assert positions.tolist() == right_positions.tolist()
-        assert keys.tobytes() == (right_keys + 0.0).tobytes() or np.array_equal(keys, right_keys)
+    for (labels, keys), (right_labels, right_keys) in zip(found, expected, strict=True):
+        assert labels.tolist() == right_labels.tolist()
+        assert np.array_equal(keys, right_keys)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,49 +107,49 @@ def test_scan_equals_the_reference(kind, level):
     for _ in range(6):
         n, planes = int(rng.choice(SIZES)), int(rng.choice([2, 3, 5, 6, 7, 9, 17]))
         queries, k = int(rng.choice([1, 2, 5, 24, 33, 65])), int(rng.choice([1, 10, 50, 1000, 10_000]))
-        case = make_case(kind, n, planes, queries, bool(rng.integers(2)), float(rng.choice([1, 0.8, 0.01, 0])), rng)
-        segments, tables, used, rows = case
-        expected = reference_search(segments, tables, k)
-        assert_same(search(segments, tables, k, rows, used), expected)
-        assert_same(search(segments, tables, k, rows), expected)
+        rows, tables = make_case(
+            kind, n, planes, queries, bool(rng.integers(2)), float(rng.choice([1, 0.8, 0.01, 0])), rng
+        )
+        expected = reference_search(rows, tables, k)
+        assert_same(search(rows, tables, k), expected)
+        assert_same(search(replace(rows, used=None), tables, k), expected)
 
 
 @lru_cache
 def large_case(cosine):
-    case = make_case("whole", 600_000, 3, 4, cosine, 0.9, np.random.default_rng(5))
-    return case, reference_search(case[0], case[1], 20)
+    rows, tables = make_case("whole", 600_000, 3, 4, cosine, 0.9, np.random.default_rng(5))
+    return rows, tables, reference_search(rows, tables, 20)
 
 
 @pytest.mark.parametrize("cosine", [False, True])
 def test_threads_do_not_show(level, threads, cosine):
-    (segments, tables, used, rows), expected = large_case(cosine)
-    assert_same(search(segments, tables, 20, rows, used), expected)
-    one = DistanceTables(tables.metric, tables.inner[:1], tables.norm, tables.square_norm[:1])
-    assert_same(search(segments, one, 20, rows, used), expected[:1])
+    rows, tables, expected = large_case(cosine)
+    assert_same(search(rows, tables, 20), expected)
+    one = DistanceTables(tables.metric, tables.planes[:1], tables.square_norm[:1])
+    assert_same(search(rows, one, 20), expected[:1])
 
 
 @pytest.mark.parametrize("queries", [1, 33])
-def test_a_sample_that_promises_too_much_is_not_believed(level, queries):
-    """Good rows lie only in the groups that the first guess looks at, and there are fewer than k of them."""
-    n, k = 70_016, 100
+@pytest.mark.parametrize(("n", "sampled"), [(64_000, 16), (70_016, 34)])
+def test_a_sample_that_promises_too_much_is_not_believed(level, queries, n, sampled):
+    """Good rows lie only in the groups that the guess looks at, and there are fewer than k of them."""
     rng = np.random.default_rng(0)
     codes = rng.integers(1, 256, (n, 3), dtype=np.uint8)
     total = n // 64
-    sampled = [min(total - 1, (i * total + (i * 2654435761) % total) // 16) for i in range(16)]
-    for group in sampled:
-        codes[group * 64 : group * 64 + 4] = 0  # 64 good rows in all
-    inner = rng.uniform(1, 2, (queries, 2, 256)).astype(np.float32)
-    inner[:, :, 0] = -5
-    tables = DistanceTables("euclidean", inner, np.ones(256, np.float32), np.zeros(queries))
-    segments = [Segment(grouped(codes, rng), n)]
-    assert_same(search(segments, tables, k, n), reference_search(segments, tables, k))
+    for i in range(sampled):
+        group = min(total - 1, (i * total + (i * 2654435761) % total) // sampled)
+        codes[group * 64 : group * 64 + 2] = 0  # 68 good rows in all at most
+    inner = rng.uniform(1, 2, (queries, 3, 256)).astype(np.float32)
+    inner[:, :2, 0] = -5
+    tables = DistanceTables("euclidean", inner, np.zeros(queries))
+    rows = Rows([Segment(grouped(codes, rng), n)], n, 3)
+    assert_same(search(rows, tables, 100), reference_search(rows, tables, 100))
 
 
 def test_plain_search_equals_the_reference(level):
-    segments, tables, _, rows = make_case("gauss", 9000, 5, 3, True, 1, np.random.default_rng(1))
-    parts = [(s.codes, s.rows, s.mask) for s in segments]
-    positions, keys, _ = _native.search(parts, tables.planes(), None, True, 10, rows, 1, level, plain=True)
-    assert_same(list(zip(positions, keys, strict=True)), reference_search(segments, tables, 10))
+    rows, tables = make_case("gauss", 9000, 5, 3, True, 1, np.random.default_rng(1))
+    labels, keys, _ = _native.search(rows.native, tables.planes, True, 10, 1, level, plain=True)
+    assert_same(list(zip(labels, keys, strict=True)), reference_search(rows, tables, 10))
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
@@ -212,15 +216,29 @@ def test_environment_variables(variables, words):
 
 def test_arguments_of_the_wrong_shape_are_refused():
     codes, tables = np.zeros((2, 3, 64), np.uint8), np.zeros((1, 3, 256), np.float32)
-    for segments, t in (
-        ([(codes, 129, None)], tables),
-        ([(codes, 128, np.zeros(1, np.uint64))], tables),
-        ([(codes[:, :2], 10, None)], tables),
-        ([(codes, 10, None)], np.zeros((1, 18, 256), np.float32)),
-        ([(codes, 10, None)], np.zeros((1, 3, 255), np.float32)),
-        ([(codes, 10)], tables),
+    for segment, planes, used in (
+        ((codes, 129, None, 0, None), 3, None),
+        ((codes, 128, np.zeros(1, np.uint64), 0, None), 3, None),
+        ((codes, 128, None, 0, np.zeros(127, np.uint32)), 3, None),
+        ((codes[:, :2], 10, None, 0, None), 3, None),
+        ((codes, 10, None, 0, None), 18, None),
+        ((codes, 10, None, 0, None), 3, np.zeros((2, 256), np.uint8)),
+        ((codes, 10, None), 3, None),
     ):
         with pytest.raises((ValueError, TypeError, RuntimeError)):
-            _native.search(segments, t, None, False, 5, 10, 1, "portable")
+            _native.Rows([segment], planes, 10, used)
+    rows = _native.Rows([(codes, 10, None, 0, None)], 3, 10, None)
+    for bad in (np.zeros((1, 4, 256), np.float32), np.zeros((1, 3, 255), np.float32)):
+        with pytest.raises(ValueError, match="tables"):
+            _native.search(rows, bad, False, 5, 1, "portable")
     with pytest.raises(ValueError, match="no level"):
-        _native.search([(codes, 10, None)], tables, None, False, 5, 10, 1, "mmx")
+        _native.search(rows, tables, False, 5, 1, "mmx")
+
+
+def test_rows_keep_their_arrays_alive():
+    codes = np.full((1, 2, 64), 7, np.uint8)
+    rows = _native.Rows([(codes, 64, None, 100, None)], 2, 64, None)
+    del codes
+    gc.collect()
+    labels, keys, _ = _native.search(rows, np.ones((1, 2, 256), np.float32), False, 2, 1, "portable")
+    assert (labels.tolist(), keys.tolist()) == ([[100, 101]], [[2.0, 2.0]])

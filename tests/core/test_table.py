@@ -18,18 +18,18 @@ WIDTH = 3
 def make_tables(seed, metric="euclidean", queries=2):
     rng = np.random.default_rng(seed)
     # Few distinct entries make many ties.
-    inner = rng.integers(0, 3, (queries, WIDTH - 1, 256)).astype(np.float32)
-    norm = rng.integers(1, 3, 256).astype(np.float32)
-    return DistanceTables(metric, inner, norm, np.zeros(queries))
+    planes = rng.integers(0, 3, (queries, WIDTH, 256)).astype(np.float32)
+    planes[:, -1] = rng.integers(1, 3, 256)
+    return DistanceTables(metric, planes, np.zeros(queries))
 
 
 def expected(rows, tables, query, k):
     """rows: label -> code row."""
 
     def key(code):
-        total = sum(float(tables.inner[query][m][code[m]]) for m in range(WIDTH - 1))
-        norm = float(tables.norm[code[-1]])
-        return -(total * norm) if tables.metric == "cosine" else total + norm
+        total = sum(float(tables.planes[query][m][code[m]]) for m in range(WIDTH - 1))
+        norm = float(tables.planes[query][-1][code[-1]])
+        return total * norm if tables.metric == "cosine" else total + norm
 
     return sorted((key(code), label) for label, code in rows.items())[:k]
 
@@ -58,6 +58,7 @@ def test_any_history_searches_like_plain_python(history, seed, metric, k):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ccq_core.table, "BLOCK_ROWS", 16)
         patch.setattr(ccq_core.table, "FIRST_BLOCK_ROWS", 4)
+        patch.setattr(ccq_core.table, "SLAB_ROWS", 200)
         rng = np.random.default_rng(seed)
         table, rows, views, next_label = CodeTable(WIDTH), {}, [], 0
         for kind, argument, gap in history:
