@@ -49,6 +49,10 @@ class DistanceTables:
     def __len__(self) -> int:
         return len(self.planes)
 
+    def __getitem__(self, queries: slice) -> DistanceTables:
+        """The tables of some of the queries."""
+        return DistanceTables(self.metric, self.planes[queries], self.square_norm[queries])
+
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""
         # The quantized norm can take a distance a little out of its range.

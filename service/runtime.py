@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
-
-import anyio
-import anyio.to_thread
+from typing import Self
 
 from service.catalog import Catalog
+from service.gathering import Gathering
 from service.settings import Settings
 from service.store.interface import Store
 from service.store.sqlite import SQLiteStore
-
-T = TypeVar("T")
-
-
-class Workers:
-    """Threads for one kind of work, so that one kind never waits for another.
-
-    Parameters
-    ----------
-    threads:
-        How many run at one time; further work waits its turn.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._limiter = anyio.CapacityLimiter(threads)
-
-    async def run(self, work: Callable[..., T], *args: object) -> T:
-        """The result of `work(*args)`, done in a thread."""
-        return await anyio.to_thread.run_sync(functools.partial(work, *args), limiter=self._limiter)
+from service.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -44,6 +22,8 @@ class Runtime:
     ----------
     reads, writes:
         Threads for searches and other reads, and for writes.
+    searches:
+        Searches, gathered for the threads that are free.
     """
 
     settings: Settings
@@ -51,6 +31,7 @@ class Runtime:
     catalog: Catalog
     reads: Workers
     writes: Workers
+    searches: Gathering
 
     @classmethod
     def open(cls, settings: Settings, model_path: Path | None = None) -> Self:
@@ -78,7 +59,8 @@ class Runtime:
         except BaseException:
             store.close()
             raise
-        return cls(settings, store, catalog, Workers(settings.search_threads), Workers(settings.write_threads))
+        reads = Workers(settings.search_threads)
+        return cls(settings, store, catalog, reads, Workers(settings.write_threads), Gathering(reads, settings))
 
     def start(self) -> None:
         """Begin loading collections; requests may come already."""

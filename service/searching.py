@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import orjson
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 from ccq_core.distances import DistanceTables
 from ccq_core.features import Float32
 from ccq_core.model import PAIR
+from ccq_core.scan import Keys
 from service.body import parse
 from service.collection import Collection, View
 from service.errors import Fault, InvalidRequestError, ReplyTooLargeError, UnknownDatabaseError, UnknownItemError
 from service.features import read_vectors
-from service.filters import compile_filter
+from service.filters import Predicate, compile_filter
 from service.items import reply_bytes, took_ms
 from service.places import Location, shorten
 from service.responses import stored_payload
@@ -27,36 +29,118 @@ from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import ItemRow, Seqs, Snapshot
 
+Reply = dict[str, Any]
 Texts = dict[int, tuple[str, orjson.Fragment | None]]
 
 
-def search_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
-    """Answer a `SearchRequest`.
+def search_together(collection: Collection, bodies: Sequence[bytes], settings: Settings) -> list[Reply | Exception]:
+    """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
+
+    Returns
+    -------
+    For each body its reply, or what is wrong: any `RequestError` about bodies, features, databases, filters and ids.
 
     Raises
     ------
-    RequestError
-        Any of those about bodies, features, databases, filters and ids.
     UnavailableError
         From the store.
     """
     start = time.perf_counter()
-    request = parse(body, SearchRequest, queries=settings.max_batch_queries)
-    _check_size(request, settings)
-    databases = _databases(request, collection)
-    predicate = None if request.filter is None else compile_filter(request.filter, body)
-    latents = None if request.query_id is not None else _latents(request, collection)
-    with collection.read() as (view, snapshot):
-        exclude = None
+    answers: dict[int, Reply | Exception] = {}
+    searches: dict[int, _Search] = {}
+    for i, body in enumerate(bodies):
+        with _kept(answers, i):
+            searches[i] = _Search.read(body, collection, settings)
+    if searches:
+        with collection.read() as (view, snapshot):
+            jobs: dict[int, Job] = {}
+            for i, search in searches.items():
+                with _kept(answers, i):
+                    jobs[i] = search.job(collection, snapshot)
+            for (i, _), rankings in zip(jobs.items(), rank(view, list(jobs.values())), strict=True):
+                with _kept(answers, i):
+                    results = searches[i].results(rankings, snapshot, settings)
+                    answers[i] = {"results": results, "took_ms": took_ms(start)}
+    return [answers[i] for i in range(len(bodies))]
+
+
+@contextmanager
+def _kept(answers: dict[int, Reply | Exception], i: int) -> Iterator[None]:
+    """What is wrong with one request is its answer, and no matter of the others."""
+    try:
+        yield
+    except Exception as error:
+        answers[i] = error
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A request that was read and checked.
+
+    Attributes
+    ----------
+    latents:
+        (q, D) float32; None where a stored item is the query.
+    """
+
+    request: SearchRequest
+    databases: tuple[str, ...]
+    predicate: Predicate | None
+    latents: Float32 | None
+
+    @classmethod
+    def read(cls, body: bytes, collection: Collection, settings: Settings) -> Self:
+        request = parse(body, SearchRequest, queries=settings.max_batch_queries)
+        _check_size(request, settings)
+        databases = _databases(request, collection)
+        predicate = None if request.filter is None else compile_filter(request.filter, body)
+        latents = None if request.query_id is not None else _latents(request, collection)
+        return cls(request, databases, predicate, latents)
+
+    def job(self, collection: Collection, snapshot: Snapshot) -> Job:
+        latents, exclude = self.latents, None
         if latents is None:
-            item = _stored_item(request, collection, snapshot)
+            item = _stored_item(self.request, collection, snapshot)
             latents, exclude = _latent_of(item, collection), item.seq
-        tables = collection.model.distance_tables_latent(latents, metric=request.metric)
-        allowed = None if predicate is None else np.array(predicate.seqs(snapshot), dtype=np.int64)
-        rankings = rank(view, tables, databases, request.limit, allowed=allowed, exclude=exclude)
-        texts = _texts(snapshot, rankings, request.with_payload, settings.max_reply_bytes)
-    results = [_hits(ranking, databases, texts, tables.metric, request.with_payload) for ranking in rankings]
-    return {"results": results[0] if request.queries is None else results, "took_ms": took_ms(start)}
+        tables = collection.model.distance_tables_latent(latents, metric=self.request.metric)
+        allowed = None if self.predicate is None else np.array(self.predicate.seqs(snapshot), dtype=np.int64)
+        return Job(tables, self.databases, self.request.limit, allowed, exclude)
+
+    def results(self, rankings: Sequence[Ranking], snapshot: Snapshot, settings: Settings) -> list[Any]:
+        with_payload = self.request.with_payload
+        texts = _texts(snapshot, rankings, with_payload, settings.max_reply_bytes)
+        found = [_hits(ranking, self.databases, texts, with_payload) for ranking in rankings]
+        return found[0] if self.request.queries is None else found
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to search for.
+
+    Attributes
+    ----------
+    tables:
+        The look-up tables of q queries.
+    databases:
+        Names of one or several databases, searched as one.
+    limit:
+        How many rows; fewer come only where fewer qualify.
+    allowed:
+        Ascending sequence numbers of the items to look at; all by default.
+    exclude:
+        Sequence number of an item to leave out.
+    """
+
+    tables: DistanceTables
+    databases: tuple[str, ...]
+    limit: int
+    allowed: Seqs | None = None
+    exclude: int | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many rows from each database, of which the one left out may be one."""
+        return self.limit + (self.exclude is not None)
 
 
 @dataclass(frozen=True)
@@ -69,59 +153,58 @@ class Ranking:
         (k,) sequence numbers of the items.
     databases:
         (k,) position of each row's database in the request.
-    distances:
+    distances, scores:
         (k,) float32.
     """
 
     seqs: Seqs
     databases: NDArray[np.intp]
     distances: Float32
+    scores: Float32
 
 
-def rank(
-    view: View,
-    tables: DistanceTables,
-    databases: Sequence[str],
-    limit: int,
-    *,
-    allowed: Seqs | None = None,
-    exclude: int | None = None,
-) -> list[Ranking]:
-    """The best rows of some databases for each query, in one ranking: ties by order of insertion, then of databases.
+def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
+    """For each job one ranking per query: ties by order of insertion, then of databases."""
+    rankings: list[list[Ranking]] = [[] for _ in jobs]
+    for together in _groups(jobs):
+        first = jobs[together[0]]
+        tables = first.tables
+        if len(together) > 1:
+            tables = DistanceTables(
+                tables.metric,
+                np.concatenate([jobs[i].tables.planes for i in together]),
+                np.concatenate([jobs[i].tables.square_norm for i in together]),
+            )
+        found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
+        query = 0
+        for i in together:
+            for _ in range(len(jobs[i].tables)):
+                rankings[i].append(_ranking([hits[query] for hits in found], tables, query, jobs[i]))
+                query += 1
+    return rankings
 
-    Parameters
-    ----------
-    view, tables:
-        What to search, and the queries' look-up tables.
-    databases:
-        Names of one or several databases.
-    limit:
-        How many; fewer come only where fewer qualify.
-    allowed:
-        Ascending sequence numbers of the items to look at; all by default.
-    exclude:
-        Sequence number of an item to leave out.
-    """
-    wanted = limit if exclude is None else limit + 1  # from each database, of which the one left out may be one
-    found = [view.tables[database].search(tables, wanted, allowed) for database in databases]
-    seqs, sources, keys = [], [], []
-    for query in range(len(tables)):
-        parts = [hits[query] for hits in found]
-        labels = np.concatenate([part[0] for part in parts])
-        values = np.concatenate([part[1] for part in parts])
-        source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-        order = np.lexsort((source, labels, values))
-        if exclude is not None:
-            order = order[labels[order] != exclude]
-        order = order[:limit]
-        seqs.append(labels[order])
-        sources.append(source[order])
-        keys.append(values[order])
-    padded = np.zeros((len(tables), max(map(len, keys), default=0)))
-    for query, values in enumerate(keys):
-        padded[query, : len(values)] = values
-    distances = tables.distances(padded)
-    return [Ranking(seqs[query], sources[query], distances[query, : len(keys[query])]) for query in range(len(tables))]
+
+def _groups(jobs: Sequence[Job]) -> list[list[int]]:
+    """Positions of jobs that one search of the tables can serve."""
+    groups: dict[Hashable, list[int]] = {}
+    for i, job in enumerate(jobs):
+        key = (job.tables.metric, job.databases, job.wanted) if job.allowed is None else i
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def _ranking(parts: Sequence[tuple[Seqs, Keys]], tables: DistanceTables, query: int, job: Job) -> Ranking:
+    """One ranking of the rows found in each database."""
+    seqs = np.concatenate([part[0] for part in parts])
+    keys = np.concatenate([part[1] for part in parts])
+    source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    order = np.lexsort((source, seqs, keys))
+    if job.exclude is not None:
+        order = order[seqs[order] != job.exclude]
+    order = order[: job.limit]
+    (distances,) = tables[query : query + 1].distances(keys[None, order])
+    scores = 1 - distances if tables.metric == "cosine" else 0 - distances
+    return Ranking(seqs[order], source[order], distances, scores)
 
 
 def _check_size(request: SearchRequest, settings: Settings) -> None:
@@ -198,17 +281,10 @@ def _texts(snapshot: Snapshot, rankings: Sequence[Ranking], with_payload: bool, 
     return texts
 
 
-def _hits(
-    ranking: Ranking,
-    databases: Sequence[str],
-    texts: Texts,
-    metric: str,
-    with_payload: bool,
-) -> list[dict[str, Any]]:
-    scores = 1 - ranking.distances if metric == "cosine" else 0 - ranking.distances
+def _hits(ranking: Ranking, databases: Sequence[str], texts: Texts, with_payload: bool) -> list[dict[str, Any]]:
     hits = []
     for seq, source, distance, score in zip(
-        ranking.seqs.tolist(), ranking.databases.tolist(), ranking.distances, scores, strict=True
+        ranking.seqs.tolist(), ranking.databases.tolist(), ranking.distances, ranking.scores, strict=True
     ):
         item_id, payload = texts[seq]
         hit = {"id": item_id, "database": databases[source], "distance": distance, "score": score}

@@ -27,7 +27,6 @@ from service.schemas import examples
 from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
-from service.searching import search_items
 
 router = APIRouter(tags=["items"])
 
@@ -76,7 +75,7 @@ async def search(request: Request, runtime: RuntimeArg, name: CollectionName) ->
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.reads.run(lambda: Json(search_items(collection, body, runtime.settings)))
+    return await runtime.searches.search(collection, body)
 
 
 @router.get(

@@ -7,7 +7,7 @@ from ccq_core import CodeIndex
 from ccq_core.table import CodeTable
 from service.collection import View
 from service.schemas.search import SearchReply
-from service.searching import rank
+from service.searching import Job, rank
 from tests.service.harness import MODEL, PAIRS, InProcess, assert_problem, features, item
 
 N = 300
@@ -136,10 +136,12 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
     for databases in (("image", "text"), ("text", "image")):
         want = [(1, "text"), (2, "image"), *((3, name) for name in databases), (4, "text"), (5, "image")]
         for limit in (1, 3, 6, 9):
-            for ranking in rank(view, tables, databases, limit):
+            (rankings,) = rank(view, [Job(tables, databases, limit)])
+            assert len(rankings) == 2
+            for ranking in rankings:
                 got = [(seq, databases[at]) for seq, at in zip(ranking.seqs, ranking.databases, strict=True)]
                 assert got == want[:limit]
-        (left, _) = rank(view, tables, databases, 4, exclude=3)
+        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=3)])
         assert left.seqs.tolist() == [1, 2, 4, 5]
 
 

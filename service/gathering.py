@@ -1,0 +1,108 @@
+"""Searches that find all threads busy are answered together, in one pass over the codes for many of them.
+
+A search that finds a free thread starts at once: nothing is ever delayed in the hope of company.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from service.collection import Collection
+from service.responses import Json
+from service.searching import search_together
+from service.settings import Settings
+from service.workers import Workers
+
+MOST_TOGETHER = 64
+# Long bodies, filters and batches may take far longer than other searches, which should not wait for them.
+_MOST_BYTES = 1 << 18
+_ALONE = (b'"filter"', b'"queries"')
+
+
+@dataclass(eq=False)
+class _Waiting:
+    collection: Collection
+    body: bytes
+    reply: asyncio.Future[Json] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def goes_with(self, other: _Waiting) -> bool:
+        return self.collection is other.collection and self.quick and other.quick
+
+    @property
+    def quick(self) -> bool:
+        return len(self.body) <= _MOST_BYTES and not any(word in self.body for word in _ALONE)
+
+
+class Gathering:
+    """Answers searches.
+
+    Parameters
+    ----------
+    workers:
+        Where they run, besides other work.
+    """
+
+    def __init__(self, workers: Workers, settings: Settings) -> None:
+        self._workers = workers
+        self._settings = settings
+        self._queue: deque[_Waiting] = deque()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def search(self, collection: Collection, body: bytes) -> Json:
+        """The reply to a `SearchRequest`; raises what `search_together` returns or raises."""
+        waiting = _Waiting(collection, body)
+        self._queue.append(waiting)
+        if self._busy < self._workers.threads:
+            self._busy += 1
+            task = asyncio.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await waiting.reply
+
+    async def _work(self) -> None:
+        try:
+            while together := self._take():
+                await self._answer(together)
+        finally:
+            self._busy -= 1
+
+    async def _answer(self, together: list[_Waiting]) -> None:
+        bodies = [waiting.body for waiting in together]
+        replies: list[Json | Exception] = []
+        try:
+            replies = await self._workers.run(_search, together[0].collection, bodies, self._settings)
+        except Exception as error:
+            replies = [error] * len(together)
+        finally:
+            for i, waiting in enumerate(together):
+                if waiting.reply.done():  # nobody waits for it any more
+                    continue
+                reply = replies[i] if replies else None
+                if isinstance(reply, Json):
+                    waiting.reply.set_result(reply)
+                elif isinstance(reply, Exception):
+                    waiting.reply.set_exception(reply)
+                else:  # the server is being stopped
+                    waiting.reply.cancel()
+
+    def _take(self) -> list[_Waiting]:
+        """The search that waits longest, and its share of those that can go with it; empty if none waits."""
+        while self._queue and self._queue[0].reply.done():
+            self._queue.popleft()
+        if not self._queue:
+            return []
+        first = self._queue.popleft()
+        company = [waiting for waiting in self._queue if waiting.goes_with(first)]
+        share = min(MOST_TOGETHER, -(-(len(company) + 1) // self._workers.threads))
+        taken = company[: share - 1]
+        for waiting in taken:
+            self._queue.remove(waiting)
+        return [first, *taken]
+
+
+def _search(collection: Collection, bodies: list[bytes], settings: Settings) -> list[Json | Exception]:
+    answers = search_together(collection, bodies, settings)
+    return [answer if isinstance(answer, Exception) else Json(answer) for answer in answers]

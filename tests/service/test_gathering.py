@@ -1,0 +1,174 @@
+"""Searches that wait for a thread are answered together, and as if each had come alone."""
+
+import asyncio
+import threading
+
+import pytest
+
+import service.gathering
+from service.gathering import MOST_TOGETHER, Gathering
+from service.responses import Json
+from service.settings import Settings
+from service.workers import Workers
+from tests.service.harness import features
+
+
+class Searches:
+    """Stands for searching: notes what is searched together, and goes on when told to."""
+
+    def __init__(self, monkeypatch, threads):
+        self.groups = []
+        self.go = threading.Semaphore(0)
+        monkeypatch.setattr(service.gathering, "_search", self._search)
+        self.gathering = Gathering(Workers(threads), Settings(data="unused"))
+
+    def _search(self, collection, bodies, settings):
+        self.groups.append([body.decode() for body in bodies])
+        assert self.go.acquire(timeout=10)
+        if b"broken" in bodies:
+            raise OSError("no disk")
+        return [ValueError(body.decode()) if body.startswith(b"bad") else Json(body.decode()) for body in bodies]
+
+    def begin(self, *bodies, collection="a"):
+        return [asyncio.ensure_future(self.gathering.search(collection, body.encode())) for body in bodies]
+
+    async def begun(self, groups):
+        for _ in range(2000):
+            if len(self.groups) == groups:
+                return
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"searched {self.groups}, expected {groups} groups")
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+def test_what_waits_is_searched_together_and_shared_among_threads(monkeypatch):
+    async def play():
+        searches = Searches(monkeypatch, threads=2)
+        running = searches.begin("1", "2")
+        await searches.begun(2)
+        assert sorted(searches.groups) == [["1"], ["2"]]  # free threads: nothing waits for company
+        waiting = searches.begin("3", "4", "5", "6", "7")
+        await asyncio.sleep(0.01)
+        searches.go.release(2)
+        await searches.begun(4)
+        assert sorted(map(len, searches.groups[2:])) == [1, 3]
+        searches.go.release(3)
+        replies = await asyncio.gather(*running, *waiting)
+        assert [reply.body.decode() for reply in replies] == [f'"{i}"' for i in range(1, 8)]
+
+    run(play())
+
+
+def test_other_collections_filters_batches_and_long_bodies_go_alone(monkeypatch):
+    async def play():
+        searches = Searches(monkeypatch, threads=1)
+        tasks = searches.begin("first")
+        await searches.begun(1)
+        long = "x" * (1 << 19)
+        tasks += searches.begin("1", '{"filter":1}', '{"queries":1}', long, "2")
+        tasks += searches.begin("3", collection="b")
+        searches.go.release(len(tasks))
+        await asyncio.gather(*tasks)
+        assert searches.groups == [["first"], ["1", "2"], ['{"filter":1}'], ['{"queries":1}'], [long], ["3"]]
+
+    run(play())
+
+
+def test_no_group_is_longer_than_the_widest_pass(monkeypatch):
+    async def play():
+        searches = Searches(monkeypatch, threads=1)
+        tasks = searches.begin("first")
+        await searches.begun(1)
+        tasks += searches.begin(*(str(i) for i in range(MOST_TOGETHER + 1)))
+        searches.go.release(3)
+        await asyncio.gather(*tasks)
+        assert [len(group) for group in searches.groups] == [1, MOST_TOGETHER, 1]
+
+    run(play())
+
+
+def test_errors_are_of_the_request_or_of_all(monkeypatch):
+    async def play():
+        searches = Searches(monkeypatch, threads=1)
+        tasks = searches.begin("first")
+        await searches.begun(1)
+        tasks += searches.begin("good", "bad")
+        searches.go.release(2)
+        first, good, bad = await asyncio.gather(*tasks, return_exceptions=True)
+        assert (first.body, good.body, repr(bad)) == (b'"first"', b'"good"', "ValueError('bad')")
+        tasks = searches.begin("first")
+        await searches.begun(3)
+        tasks += searches.begin("other", "broken")
+        searches.go.release(2)
+        first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+        assert first.body == b'"first"'
+        assert [repr(error) for error in others] == ["OSError('no disk')"] * 2
+
+    run(play())
+
+
+def test_a_search_that_nobody_waits_for_any_more_is_left_out(monkeypatch):
+    async def play():
+        searches = Searches(monkeypatch, threads=1)
+        running = searches.begin("first")
+        await searches.begun(1)
+        gone, here, *_ = searches.begin("gone", "here")
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        running[0].cancel()
+        await asyncio.sleep(0.01)
+        searches.go.release(2)
+        assert (await here).body == b'"here"'
+        assert searches.groups == [["first"], ["here"]]
+        later = searches.begin("later")
+        searches.go.release(1)
+        assert (await later[0]).body == b'"later"'
+
+    run(play())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_replies_are_those_of_searches_that_come_alone(filled, monkeypatch, threads):
+    groups = []
+    real = service.gathering.search_together
+
+    def noted(collection, bodies, settings):
+        groups.append(len(bodies))
+        return real(collection, bodies, settings)
+
+    monkeypatch.setattr(service.gathering, "search_together", noted)
+    monkeypatch.setattr(filled.app.state.runtime.searches._workers, "threads", threads)
+    bodies = [
+        {"query": features(i), "limit": 1 + i % 3, "metric": ("cosine", "euclidean")[i % 2], "database": database}
+        for i in range(20)
+        for database in ("image", ["text", "image"])
+    ]
+    bodies += [
+        {"query_id": "item-3"},
+        {"query_id": "nobody"},
+        {"query": {}},
+        {"query": features(1), "limit": 0},
+        {"q": 1},
+    ]
+    bodies += [
+        {"query": features(1), "filter": {"must": [{"ids": ["item-4"]}]}},
+        {"queries": [features(2), features(3)]},
+    ]
+
+    def shown(response):
+        body = response.json()
+        return response.status_code, body.get("results"), body.get("errors"), body.get("detail")
+
+    async def together():
+        return await asyncio.gather(*(filled.client.post("/search", json=body) for body in bodies))
+
+    alone = [shown(filled.run(filled.client.post("/search", json=body))) for body in bodies]
+    assert set(groups) == {1}
+    groups.clear()
+    assert [shown(response) for response in filled.run(together())] == alone
+    assert sum(groups) == len(bodies)
+    assert max(groups) > 10
+    assert {status for status, *_ in alone} >= {200, 404, 422}
