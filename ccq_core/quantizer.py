@@ -177,9 +177,10 @@ class _ReferenceEncoder:
         for _ in range(sweeps):
             before = codes.copy()
             for m in [*range(first, self._m), *range(first)]:
-                best = sums[:, m].argmin(axis=1).astype(np.uint8)
-                rows = np.flatnonzero(best != codes[:, m])
-                change[rows] += self._set(sums, codes, m, best[rows], rows)
+                costs = sums[:, m]
+                rows = np.flatnonzero(costs.min(axis=1) < costs[self._rows, codes[:, m]])
+                best = costs[rows].argmin(axis=1).astype(np.uint8)
+                change[rows] += self._set(sums, codes, m, best, rows)
             if np.array_equal(before, codes):
                 break
         return change

@@ -13,7 +13,7 @@ struct Costs {
         return found;
     }
 
-    static int argmin(const float* cost, float* value) {
+    static int best(const float* cost, int code) {
         V least[4];
 #pragma GCC unroll 4
         for (int u = 0; u < 4; ++u) least[u] = F::load(cost + F::width * u);
@@ -21,19 +21,20 @@ struct Costs {
         for (int i = 4 * F::width; i < (int)ccq::kCodes; i += 4 * F::width)
 #pragma GCC unroll 4
             for (int u = 0; u < 4; ++u) least[u] = F::smaller(least[u], F::load(cost + i + F::width * u));
-        *value = F::least(F::smaller(F::smaller(least[0], least[1]), F::smaller(least[2], least[3])));
-        const V all = F::all(*value);
+        const float value = F::least(F::smaller(F::smaller(least[0], least[1]), F::smaller(least[2], least[3])));
+        if (!(value < cost[code])) return code;
+        const V all = F::all(value);
         for (int i = 0; i < (int)ccq::kCodes; i += kBlock)
             if (const std::uint64_t found = at_most(cost + i, all)) return i + __builtin_ctzll(found);
-        return 0;  // not a number
+        return code;
     }
 
-    static void exchange(float* sums, const float* less, const float* more, std::size_t n) {
+    static void exchange(const float* sums, const float* less, const float* more, float* out, std::size_t n) {
         for (std::size_t i = 0; i < n; i += kBlock)
 #pragma GCC unroll 16
             for (int u = 0; u < kVectors; ++u) {
                 const std::size_t at = i + (std::size_t)(F::width * u);
-                F::store(sums + at, F::add(F::sub(F::load(sums + at), F::load(less + at)), F::load(more + at)));
+                F::store(out + at, F::add(F::sub(F::load(sums + at), F::load(less + at)), F::load(more + at)));
             }
     }
 

@@ -17,9 +17,11 @@ struct Freed {
 };
 using Floats = std::unique_ptr<float[], Freed>;
 
-// At a cache line; n is a multiple of 16.
+// At a page: a store followed by a load that is alike in the low 12 bits of its address waits for nothing, and rows of the
+// table start where pages do.
 Floats aligned(std::size_t n) {
-    void* const p = std::aligned_alloc(64, n * sizeof(float));
+    constexpr std::size_t page = 4096;
+    void* const p = std::aligned_alloc(page, (n * sizeof(float) + page - 1) / page * page);
     if (!p) throw std::bad_alloc();
     return Floats((float*)p);
 }
@@ -32,18 +34,16 @@ class Point {
 
     void take(const float* unary) { unary_ = unary; }
 
+    // Each code is the best one behind those before it.
     void greedy(std::uint8_t* codes) {
-        std::memcpy(sums_.get(), unary_, size_ * sizeof(float));
         for (int m = 0; m < e_.m; ++m) {
-            float value;
-            codes[m] = (std::uint8_t)e_.kernels->argmin(at(sums_, m), &value);
-            add(m, codes[m]);
+            sum(codes, m, m);
+            codes[m] = (std::uint8_t)e_.kernels->best(at(m), 0);
         }
     }
 
     void start(const std::uint8_t* codes) {
-        std::memcpy(sums_.get(), unary_, size_ * sizeof(float));
-        for (int m = 0; m < e_.m; ++m) add(m, codes[m]);
+        for (int m = 0; m < e_.m; ++m) sum(codes, m, e_.m);
     }
 
     void descend(std::uint8_t* codes) { descend(sums_.get(), codes, 0); }
@@ -51,20 +51,27 @@ class Point {
     void local_search(std::uint8_t* codes);
 
    private:
-    float* at(const Floats& sums, int m) const { return sums.get() + (std::size_t)m * K; }
-    const float* row(int m, std::uint8_t code) const { return e_.cross + ((std::size_t)m * K + code) * size_; }
+    float* at(int m) const { return sums_.get() + (std::size_t)m * K; }
+    const float* rows(int m, std::uint8_t code) const { return e_.cross + ((std::size_t)m * K + code) * size_; }
 
-    void add(int m, std::uint8_t code) {
-        float* const sums = sums_.get();
-        const float* const more = row(m, code);
-        for (std::size_t i = 0; i < size_; ++i) sums[i] += more[i];
+    // The costs of all codes m given the others below `end`.
+    void sum(const std::uint8_t* codes, int m, int end) {
+        alignas(64) float least[kLanes];  // of no interest here
+        const float* others[kMost];
+        int n = 0;
+        for (int l = 0; l < end; ++l)
+            if (l != m) others[n++] = rows(l, codes[l]) + (std::size_t)m * K;
+        std::fill_n(least, kLanes, 0.f);
+        e_.kernels->sums(unary_ + (std::size_t)m * K, others, n, 0.f, at(m), least);
     }
 
-    // Set code m, and return by how much that changes |z - y|^2.
+    // Set code m in place, and return by how much that changes |z - y|^2. Its own costs stay.
     float set(float* sums, std::uint8_t* codes, int m, std::uint8_t code) const {
-        const float* const cost = sums + (std::size_t)m * K;
-        const float change = cost[code] - cost[codes[m]];
-        e_.kernels->exchange(sums, row(m, codes[m]), row(m, code), size_);
+        const std::size_t own = (std::size_t)m * K, behind = own + K;
+        const float change = sums[own + code] - sums[own + codes[m]];
+        const float *const less = rows(m, codes[m]), *const more = rows(m, code);
+        e_.kernels->exchange(sums, less, more, sums, own);
+        e_.kernels->exchange(sums + behind, less + behind, more + behind, sums + behind, size_ - behind);
         codes[m] = code;
         return change;
     }
@@ -74,8 +81,7 @@ class Point {
         float change = 0;
         int settled = 0;
         for (int i = 0, m = first; i < e_.sweeps * e_.m && settled < e_.m; ++i, m = next(m)) {
-            float value;
-            const std::uint8_t code = (std::uint8_t)e_.kernels->argmin(sums + (std::size_t)m * K, &value);
+            const std::uint8_t code = (std::uint8_t)e_.kernels->best(sums + (std::size_t)m * K, codes[m]);
             if (code == codes[m]) {
                 ++settled;
             } else {
@@ -113,11 +119,12 @@ void Point::local_search(std::uint8_t* codes) {
     std::uint8_t trial[kMost];
     for (int r = 0; r < e_.rounds; ++r) {
         std::memcpy(trial, codes, (std::size_t)e_.m);
-        std::memcpy(trial_.get(), sums_.get(), size_ * sizeof(float));
         // One code, which is the last to be fitted again: the others follow it before it could just go back.
         const std::uint32_t x = random.next();
         const int m = (int)(x % (std::uint32_t)e_.m);
-        float change = set(trial_.get(), trial, m, (std::uint8_t)(x >> 24));
+        trial[m] = (std::uint8_t)(x >> 24);
+        e_.kernels->exchange(sums_.get(), rows(m, codes[m]), rows(m, trial[m]), trial_.get(), size_);
+        float change = at(m)[trial[m]] - at(m)[codes[m]];
         change += descend(trial_.get(), trial, next(m));
         if (change < 0) std::swap(sums_, trial_), std::memcpy(codes, trial, (std::size_t)e_.m);
     }
@@ -232,7 +239,7 @@ void encode(const Encoding& e, std::size_t begin, std::size_t end, std::uint8_t*
         if (search) beam.search(unary, c);
         else if (!e.start) point.greedy(c);
         if (e.sweeps == 0) continue;
-        if (search || e.start) point.start(c);
+        point.start(c);
         point.descend(c);
         point.local_search(c);
     }

@@ -28,11 +28,11 @@ using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t group
 
 // The encoder's, over float32 arrays that are 64-byte aligned.
 
-// Index of the smallest of 256 costs, the first of equals, and its value.
-using Argmin = int (*)(const float* cost, float* value);
+// The first of the 256 codes with the least cost, or `code` where none costs less than that.
+using Best = int (*)(const float* cost, int code);
 
-// sums[i] = sums[i] - less[i] + more[i], in this order; n is a multiple of 64.
-using Exchange = void (*)(float* sums, const float* less, const float* more, std::size_t n);
+// out[i] = sums[i] - less[i] + more[i], in this order; n is a multiple of 64, and `out` may be `sums`.
+using Exchange = void (*)(const float* sums, const float* less, const float* more, float* out, std::size_t n);
 
 // out[j] = base[j] + rows[0][j] + rows[1][j] + ... + offset for 256 j, in this order. Each of 64 least[i] is lowered to
 // the least of out[i], out[64 + i], out[128 + i] and out[192 + i].
@@ -50,7 +50,7 @@ struct Kernels {
     int batch_width;                    // 16, 32 or 64
     int batch_from;                     // the number of queries from which a batch is cheaper than one after another
     BatchFilter batch[kMaxPlanes + 1];
-    Argmin argmin;
+    Best best;
     Exchange exchange;
     Sums sums;
     AtMost at_most;

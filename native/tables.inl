@@ -9,6 +9,6 @@ constexpr ccq::Kernels fill_kernels(ccq::Kernels k, std::integer_sequence<int, I
 template <template <int> class FilterOf, template <int> class BatchOf, class CostsOf>
 constexpr ccq::Kernels make_kernels(const char* name, int width, int from, ccq::Read read) {
     return fill_kernels<FilterOf, BatchOf>(
-        ccq::Kernels{name, {}, width, from, {}, CostsOf::argmin, CostsOf::exchange, CostsOf::sums, CostsOf::costs_at_most, read},
+        ccq::Kernels{name, {}, width, from, {}, CostsOf::best, CostsOf::exchange, CostsOf::sums, CostsOf::costs_at_most, read},
         std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{});
 }
