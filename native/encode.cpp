@@ -201,21 +201,43 @@ class Beam {
         return bound;
     }
 
+    // The `width` cheapest of the codes found, the earlier of equals first.
     void select(int m, std::size_t count) {
-        const auto before = [&](std::uint32_t a, std::uint32_t b) {
-            const float x = cost_[a], y = cost_[b];
-            return x < y || (x == y && a < b);
-        };
         const std::size_t kept = std::min(count, width_);
         next_.resize(kept);
-        std::partial_sort(found_.begin(), found_.begin() + (std::ptrdiff_t)kept, found_.begin() + (std::ptrdiff_t)count, before);
-        for (std::size_t i = 0; i < kept; ++i) {
-            const std::uint32_t at = found_[i];
-            next_[i] = now_[at / K];
-            next_[i].cost = cost_[at];
-            next_[i].from = at / K;
-            next_[i].codes[m] = (std::uint8_t)(at % K);
+        if (count > kLanes) {
+            const auto before = [&](std::uint32_t a, std::uint32_t b) {
+                return cost_[a] < cost_[b] || (cost_[a] == cost_[b] && a < b);
+            };
+            std::partial_sort(found_.begin(), found_.begin() + (std::ptrdiff_t)kept, found_.begin() + (std::ptrdiff_t)count, before);
+            for (std::size_t i = 0; i < kept; ++i) keep(m, i, found_[i]);
+            return;
         }
+        // So few that counting what is cheaper, without a branch, beats sorting.
+        alignas(64) float cost[kLanes];
+        bool taken[kLanes] = {};
+        const std::size_t padded = (count + 15) / 16 * 16;
+        for (std::size_t i = 0; i < count; ++i) cost[i] = cost_[found_[i]];
+        std::fill(cost + count, cost + padded, __builtin_inff());
+        for (std::size_t i = 0; i < count; ++i) {
+            std::size_t place = 0;
+            {
+                int cheaper = 0;
+                for (std::size_t j = 0; j < padded; ++j) cheaper += cost[j] < cost[i];
+                place = (std::size_t)cheaper;
+            }
+            while (place < kept && taken[place]) ++place;
+            if (place < kept) keep(m, place, found_[i]), taken[place] = true;
+        }
+    }
+
+    void keep(int m, std::size_t place, std::uint32_t found) {
+        const Entry& from = now_[found / K];
+        Entry& entry = next_[place];
+        std::memcpy(entry.codes, from.codes, sizeof entry.codes);
+        entry.cost = cost_[found];
+        entry.from = found / K;
+        entry.codes[m] = (std::uint8_t)(found % K);
     }
 
     const Encoding& e_;
