@@ -43,7 +43,7 @@ class Effort:
 
 # One setting of quality against speed: 0 greedy, 1 ICM, 2 and 3 iterated local search. Points a second on one thread,
 # M = 4, D = 64, and relative squared error on the same codebooks: 520k .377, 430k .356, 190k .326, 80k .311.
-EFFORTS = (Effort(sweeps=0), Effort(), Effort(rounds=4), Effort(rounds=16))
+EFFORTS = (Effort(sweeps=0), Effort(), Effort(beam=4), Effort(beam=8, rounds=12))
 
 
 class AdditiveQuantizer:
