@@ -163,7 +163,7 @@ def train(
 
 
 def _perturbed(codebooks: Float32, z: Float32, temperature: float, rng: np.random.Generator) -> Float32:
-    """Codewords with noise as uneven as the data, so that codes leave the optimum nearest to the start for a better one.
+    """Codewords with noise as uneven as the data: codes leave the optimum nearest to the start and find a better one.
 
     Stochastic relaxation, SR-D, of Martinez et al., "LSQ++: lower running time and higher recall in multi-codebook
     quantization", ECCV 2018.

@@ -53,7 +53,7 @@ struct Costs {
             for (int u = 0; u < kVectors; ++u) {
                 const V total = F::add(sum[u], add);
                 F::store(out + i + F::width * u, total);
-                F::store(least + F::width * u, F::smaller(F::load(least + F::width * u), total));
+                if (least) F::store(least + F::width * u, F::smaller(F::load(least + F::width * u), total));
             }
         }
     }

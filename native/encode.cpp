@@ -1,8 +1,11 @@
 #include "encode.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace ccq {
@@ -17,11 +20,9 @@ struct Freed {
 };
 using Floats = std::unique_ptr<float[], Freed>;
 
-// At a page: a store followed by a load that is alike in the low 12 bits of its address waits for nothing, and rows of the
-// table start where pages do.
+// n floats from a cache line on; n is a multiple of 16.
 Floats aligned(std::size_t n) {
-    constexpr std::size_t page = 4096;
-    void* const p = std::aligned_alloc(page, (n * sizeof(float) + page - 1) / page * page);
+    void* const p = std::aligned_alloc(64, n * sizeof(float));
     if (!p) throw std::bad_alloc();
     return Floats((float*)p);
 }
@@ -56,13 +57,11 @@ class Point {
 
     // The costs of all codes m given the others below `end`.
     void sum(const std::uint8_t* codes, int m, int end) {
-        alignas(64) float least[kLanes];  // of no interest here
         const float* others[kMost];
         int n = 0;
         for (int l = 0; l < end; ++l)
             if (l != m) others[n++] = rows(l, codes[l]) + (std::size_t)m * K;
-        std::fill_n(least, kLanes, 0.f);
-        e_.kernels->sums(unary_ + (std::size_t)m * K, others, n, 0.f, at(m), least);
+        e_.kernels->sums(unary_ + (std::size_t)m * K, others, n, 0.f, at(m), nullptr);
     }
 
     // Set code m in place, and return by how much that changes |z - y|^2. Its own costs stay.
@@ -175,9 +174,8 @@ class Beam {
             // Entries that grew from the same one differ in the last row only.
             float* const shared = shared_.get() + entry.from * K;
             if (!made_[entry.from]) {
-                alignas(64) float unused[kLanes];
                 for (int l = 0; l < m - 1; ++l) rows[l] = row(l, m, entry.codes[l]);
-                e_.kernels->sums(unary, rows, m - 1, 0.f, shared, unused);
+                e_.kernels->sums(unary, rows, m - 1, 0.f, shared, nullptr);
                 made_[entry.from] = true;
             }
             rows[0] = row(m - 1, m, entry.codes[m - 1]);
@@ -220,13 +218,10 @@ class Beam {
         for (std::size_t i = 0; i < count; ++i) cost[i] = cost_[found_[i]];
         std::fill(cost + count, cost + padded, __builtin_inff());
         for (std::size_t i = 0; i < count; ++i) {
-            std::size_t place = 0;
-            {
-                int cheaper = 0;
-                for (std::size_t j = 0; j < padded; ++j) cheaper += cost[j] < cost[i];
-                place = (std::size_t)cheaper;
-            }
-            while (place < kept && taken[place]) ++place;
+            int cheaper = 0;
+            for (std::size_t j = 0; j < padded; ++j) cheaper += cost[j] < cost[i];
+            std::size_t place = (std::size_t)cheaper;
+            while (place < kept && taken[place]) ++place;  // equals came before
             if (place < kept) keep(m, place, found_[i]), taken[place] = true;
         }
     }
@@ -260,7 +255,7 @@ void encode(const Encoding& e, std::size_t begin, std::size_t end, std::uint8_t*
         point.take(unary);
         if (search) beam.search(unary, c);
         else if (!e.start) point.greedy(c);
-        if (e.sweeps == 0) continue;
+        if (e.sweeps == 0 && e.rounds == 0) continue;
         point.start(c);
         point.descend(c);
         point.local_search(c);

@@ -34,8 +34,8 @@ using Best = int (*)(const float* cost, int code);
 // out[i] = sums[i] - less[i] + more[i], in this order; n is a multiple of 64, and `out` may be `sums`.
 using Exchange = void (*)(const float* sums, const float* less, const float* more, float* out, std::size_t n);
 
-// out[j] = base[j] + rows[0][j] + rows[1][j] + ... + offset for 256 j, in this order. Each of 64 least[i] is lowered to
-// the least of out[i], out[64 + i], out[128 + i] and out[192 + i].
+// out[j] = base[j] + rows[0][j] + rows[1][j] + ... + offset for 256 j, in this order. Each of 64 least[i], where wanted, is
+// lowered to the least of out[i], out[64 + i], out[128 + i] and out[192 + i].
 using Sums = void (*)(const float* base, const float* const* rows, int count, float offset, float* out, float* least);
 
 // The i with cost[i] <= bound, ascending; n is a multiple of 64. Returns how many.
