@@ -41,9 +41,9 @@ class Effort:
     rounds: int = 0
 
 
-# One setting of quality against speed: 0 greedy, 1 ICM, 2 a beam and ICM, 3 a wider beam and iterated local search. Points
-# a second on one thread, D = 64, and relative squared error on the same codebooks: M = 4 526k .387, 451k .365, 271k .338,
-# 84k .316; M = 8 216k .217, 140k .199, 90k .176, 25k .155. (`ccq bench encode`, codebooks of Faiss' LSQ.)
+# One setting of quality against speed: 0 greedy, 1 ICM, 2 a beam and ICM, 3 a wider beam and iterated local search.
+# Points a second on one thread, D = 64, and relative squared error, on codebooks of Faiss' LSQ (`ccq bench encode`):
+# M = 4: 526k .387, 451k .365, 271k .338, 84k .316; M = 8: 216k .217, 140k .199, 90k .176, 25k .155.
 EFFORTS = (Effort(sweeps=0), Effort(), Effort(beam=4), Effort(beam=8, rounds=12))
 
 
