@@ -91,9 +91,11 @@ class CCQ:
         Penalty of that regression, in units of the mean eigenvalue of the features' Gram matrix.
     effort:
         How hard to look for good codes, in training and afterwards: 0 is greedy residual coding, 1 adds three rounds of
-        ICM, 2 and 3 iterated local search of 4 and 16 rounds (see `ccq_core.quantizer`).
+        ICM, 2 starts them from a beam search, 3 from a wider one and adds iterated local search (see
+        `ccq_core.quantizer`). With a beam, training also perturbs the codewords.
     iterations, tolerance:
-        Training stops after so many iterations, or when one lowers the loss by less than `tolerance` of its value.
+        Training stops after so many iterations, or when one lowers the loss by less than `tolerance` of its value; with
+        a beam, in the second half of the iterations at the earliest.
     codebook_ridge:
         Stabiliser of the codebook update, in units of the mean diagonal of its matrix.
     start:

@@ -11,6 +11,7 @@ namespace {
 
 #include "batch.inl"
 #include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 #include "tables.inl"
 
@@ -68,42 +69,25 @@ struct FilterOf {
     static constexpr ccq::Filter value = filter<P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    alignas(64) float sum[256];
-    float32x4_t least = vdupq_n_f32(__builtin_inff());
-    for (int j = 0; j < 256; j += 4) {
-        float32x4_t s = vld1q_f32(base + j);
-        for (int t = 0; t < count; ++t) s = vaddq_f32(s, vld1q_f32(rows[t] + j));
-        vst1q_f32(sum + j, s);
-        least = vminq_f32(least, s);
+struct Floats4 {
+    static constexpr int width = 4;
+    using V = float32x4_t;
+    static V load(const float* p) { return vld1q_f32(p); }
+    static void store(float* p, V a) { vst1q_f32(p, a); }
+    static V all(float a) { return vdupq_n_f32(a); }
+    static V add(V a, V b) { return vaddq_f32(a, b); }
+    static V sub(V a, V b) { return vsubq_f32(a, b); }
+    static V smaller(V a, V b) { return vminq_f32(a, b); }
+    static float least(V a) { return vminvq_f32(a); }
+    static unsigned at_most(V a, V bound) {
+        const uint32x4_t bits = {1, 2, 4, 8};
+        return vaddvq_u32(vandq_u32(vcleq_f32(a, bound), bits));
     }
-    *value = vminvq_f32(least);
-    for (int j = 0; j < 256; ++j)
-        if (sum[j] == *value) return j;
-    return 0;
-}
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    for (int j = 0; j < 256; j += 16) {
-        float s[16];
-        for (int i = 0; i < 16; ++i) s[i] = base[j + i];
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < 16; ++i) s[i] += rows[t][j + i];
-        float least = __builtin_inff();
-        for (int i = 0; i < 16; ++i) {
-            out[j + i] = s[i] + offset;
-            least = out[j + i] < least ? out[j + i] : least;
-        }
-        below[j / 16] = 0;
-        if (least < bound)
-            for (int i = 0; i < 16; ++i) below[j / 16] |= (std::uint16_t)((out[j + i] < bound) << i);
-    }
-}
+};
 
 }  // namespace
 
 namespace ccq {
-const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16>("neon", nullptr, 4, 4, argmin, sums);
+const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats4>>("neon", nullptr, 4, 4);
 }
 #endif

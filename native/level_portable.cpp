@@ -13,6 +13,8 @@
 namespace {
 
 #include "batch.inl"
+#include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 #include "tables.inl"
 
@@ -93,39 +95,40 @@ struct FilterOf {
     static constexpr ccq::Filter value = filter<P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    alignas(64) float sum[256];
-    for (int j = 0; j < 256; ++j) sum[j] = base[j];
-    for (int t = 0; t < count; ++t)
-        for (int j = 0; j < 256; ++j) sum[j] += rows[t][j];
-    float least = sum[0];
-    for (int j = 1; j < 256; ++j) least = sum[j] < least ? sum[j] : least;
-    *value = least;
-    for (int j = 0; j < 256; ++j)
-        if (sum[j] == least) return j;
-    return 0;  // every sum is NaN
-}
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    for (int j = 0; j < 256; j += 16) {
-        float s[16];
-        for (int i = 0; i < 16; ++i) s[i] = base[j + i];
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < 16; ++i) s[i] += rows[t][j + i];
-        float least = __builtin_inff();
-        for (int i = 0; i < 16; ++i) {
-            out[j + i] = s[i] + offset;
-            least = out[j + i] < least ? out[j + i] : least;
-        }
-        below[j / 16] = 0;
-        if (least < bound)
-            for (int i = 0; i < 16; ++i) below[j / 16] |= (std::uint16_t)((out[j + i] < bound) << i);
+#if defined(__SSE2__)
+struct Floats {
+    static constexpr int width = 4;
+    using V = __m128;
+    static V load(const float* p) { return _mm_load_ps(p); }
+    static void store(float* p, V a) { _mm_store_ps(p, a); }
+    static V all(float a) { return _mm_set1_ps(a); }
+    static V add(V a, V b) { return _mm_add_ps(a, b); }
+    static V sub(V a, V b) { return _mm_sub_ps(a, b); }
+    static V smaller(V a, V b) { return _mm_min_ps(a, b); }
+    static float least(V a) {
+        a = _mm_min_ps(a, _mm_movehl_ps(a, a));
+        return _mm_cvtss_f32(_mm_min_ss(a, _mm_shuffle_ps(a, a, 1)));
     }
-}
+    static unsigned at_most(V a, V bound) { return (unsigned)_mm_movemask_ps(_mm_cmple_ps(a, bound)); }
+};
+#else
+// Plain floats: the compiler makes vectors of them where it sees fit.
+struct Floats {
+    static constexpr int width = 1;
+    using V = float;
+    static V load(const float* p) { return *p; }
+    static void store(float* p, V a) { *p = a; }
+    static V all(float a) { return a; }
+    static V add(V a, V b) { return a + b; }
+    static V sub(V a, V b) { return a - b; }
+    static V smaller(V a, V b) { return b < a ? b : a; }
+    static float least(V a) { return a; }
+    static unsigned at_most(V a, V bound) { return a <= bound; }
+};
+#endif
 
 }  // namespace
 
 namespace ccq {
-const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16>("portable", nullptr, 2, 2, argmin, sums);
+const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats>>("portable", nullptr, 2, 2);
 }

@@ -155,7 +155,16 @@ def test_plain_search_equals_the_reference(level):
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
 @pytest.mark.parametrize(
     "effort",
-    [Effort(sweeps=0), Effort(), Effort(sweeps=2, rounds=5), Effort(beam=7, sweeps=0), Effort(3, 1, 2), Effort(20, 1)],
+    [
+        Effort(sweeps=0),
+        Effort(),
+        Effort(sweeps=2, rounds=5),
+        Effort(sweeps=0, rounds=5),
+        Effort(beam=7, sweeps=0),
+        Effort(3, 1, 2),
+        Effort(20, 1),
+        Effort(70, 0),
+    ],
 )
 def test_encoder_equals_the_reference(m, effort, level, threads):
     rng = np.random.default_rng(m)
@@ -170,7 +179,7 @@ def test_encoder_equals_the_reference(m, effort, level, threads):
 
 def test_ties_of_the_encoder_go_to_the_first_code(level):
     books = np.zeros((3, 256, 2), dtype=np.float32)
-    for effort in (Effort(), Effort(beam=5), Effort(beam=40), Effort(rounds=3)):
+    for effort in (Effort(), Effort(beam=5), Effort(beam=40), Effort(beam=70), Effort(rounds=3)):
         assert (AdditiveQuantizer(books).encode(np.ones((70, 2), np.float32), effort) == 0).all()
 
 

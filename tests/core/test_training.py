@@ -118,6 +118,19 @@ def test_convergence_stops_early_and_callback_sees_every_iteration():
     assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
 
 
+def test_a_beam_finds_better_codebooks_and_the_same_ones_each_time():
+    x = centred(n=3000)
+    plain, beam, again = run(x)[0], run(x, effort=Effort(beam=4))[0], run(x, effort=Effort(beam=4))[0]
+    assert beam.losses[-1] < 0.97 * plain.losses[-1]
+    assert beam.codebooks.tobytes() == again.codebooks.tobytes()
+    assert beam.codes.tobytes() == again.codes.tobytes()
+
+
+def test_training_does_not_stop_while_codewords_are_perturbed():
+    trained, _ = run(centred(), effort=Effort(beam=4), iterations=20, tolerance=1.0)
+    assert len(trained.losses) == 12
+
+
 def test_joint_start_beats_identity_on_pairs():
     joint, _ = run(centred(), iterations=1)
     identity, _ = run(centred(), iterations=1, start="identity")
