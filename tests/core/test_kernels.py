@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -110,7 +110,7 @@ def test_scan_equals_the_reference(kind, level):
         assert_same(search(segments, tables, k, rows), expected)
 
 
-@lru_cache
+@cache
 def large_case(cosine):
     case = make_case("whole", 600_000, 3, 4, cosine, 0.9, np.random.default_rng(5))
     return case, reference_search(case[0], case[1], 20)
@@ -148,20 +148,34 @@ def test_plain_search_equals_the_reference(level):
     assert_same(list(zip(positions, keys, strict=True)), reference_search(segments, tables, 10))
 
 
+@cache
+def encoder_case(m):
+    rng = np.random.default_rng(m)
+    quantizer = AdditiveQuantizer(rng.standard_normal((m, 256, 6)).astype(np.float32))
+    z = rng.standard_normal((70, 6)).astype(np.float32) * np.float32(np.sqrt(m))
+    return quantizer, z, rng.integers(0, 256, (70, m), dtype=np.uint8)
+
+
+@cache  # the reference is slow, and one for all levels and numbers of threads
+def reference_codes(m, effort):
+    quantizer, z, start = encoder_case(m)
+    before = simd.get_level()
+    simd.set_level("numpy")
+    codes = quantizer.encode(z, effort), quantizer.encode(z, effort, start=start)
+    simd.set_level(before)
+    return codes
+
+
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
 @pytest.mark.parametrize(
     "effort",
     [Effort(sweeps=0), Effort(), Effort(sweeps=2, rounds=5), Effort(beam=7, sweeps=0), Effort(3, 1, 2), Effort(20, 1)],
 )
 def test_encoder_equals_the_reference(m, effort, level, threads):
-    rng = np.random.default_rng(m)
-    quantizer = AdditiveQuantizer(rng.standard_normal((m, 256, 6)).astype(np.float32))
-    z = rng.standard_normal((70, 6)).astype(np.float32) * np.float32(np.sqrt(m))
-    start = rng.integers(0, 256, (70, m), dtype=np.uint8)
-    found = quantizer.encode(z, effort), quantizer.encode(z, effort, start=start)
-    simd.set_level("numpy")
-    assert (found[0] == quantizer.encode(z, effort)).all()
-    assert (found[1] == quantizer.encode(z, effort, start=start)).all()
+    quantizer, z, start = encoder_case(m)
+    expected = reference_codes(m, effort)
+    assert (quantizer.encode(z, effort) == expected[0]).all()
+    assert (quantizer.encode(z, effort, start=start) == expected[1]).all()
 
 
 def test_ties_of_the_encoder_go_to_the_first_code(level):
