@@ -10,22 +10,10 @@
 
 namespace {
 
+#include "baseline.inl"
 #include "batch.inl"
 #include "emit.inl"
 #include "read.inl"
-
-struct Vec16 {
-    static constexpr int width = 16;
-    using V = uint8x16_t;
-    static V load(const std::uint8_t* p) { return vld1q_u8(p); }
-    static V add(V a, V b) { return vqaddq_u8(a, b); }
-    static V smaller(V a, V b) { return vminq_u8(a, b); }
-    static std::uint64_t at_most(V a, V limit) {
-        const V bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-        const V set = vandq_u8(vcleq_u8(a, limit), bits);
-        return (std::uint64_t)vaddv_u8(vget_low_u8(set)) | (std::uint64_t)vaddv_u8(vget_high_u8(set)) << 8;
-    }
-};
 
 inline uint8x16_t look_up(uint8x16_t codes, const uint8x16x4_t* t) {
     const uint8x16_t step = vdupq_n_u8(64);
@@ -85,24 +73,6 @@ int argmin(const float* base, const float* const* rows, int count, float* value)
     for (int j = 0; j < 256; ++j)
         if (sum[j] == *value) return j;
     return 0;
-}
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    for (int j = 0; j < 256; j += 16) {
-        float s[16];
-        for (int i = 0; i < 16; ++i) s[i] = base[j + i];
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < 16; ++i) s[i] += rows[t][j + i];
-        float least = __builtin_inff();
-        for (int i = 0; i < 16; ++i) {
-            out[j + i] = s[i] + offset;
-            least = out[j + i] < least ? out[j + i] : least;
-        }
-        below[j / 16] = 0;
-        if (least < bound)
-            for (int i = 0; i < 16; ++i) below[j / 16] |= (std::uint16_t)((out[j + i] < bound) << i);
-    }
 }
 
 }  // namespace
