@@ -18,17 +18,16 @@ from threadpoolctl import threadpool_limits
 
 from ccq_cli import peers
 from ccq_cli.console import out
-from ccq_core import CCQ, _native, simd
-from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks
+from ccq_core import CCQ, _native, simd, training
 from ccq_core.distances import check_metric
-from ccq_core.quantizer import AdditiveQuantizer, Effort
+from ccq_core.features import FeatureSet
+from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Effort
 from ccq_core.table import CodeTable, TableView
 
 DIM = 64
 _RUNS = 7
 _EFFORTS = {
-    "greedy": Effort(sweeps=0),
-    "ICM": Effort(),
+    **{f"effort {i}": effort for i, effort in enumerate(EFFORTS)},
     "ILS 4": Effort(rounds=4),
     "ILS 16": Effort(rounds=16),
     "beam 5": Effort(beam=5, sweeps=0),
@@ -109,7 +108,7 @@ def encode(n: int, books: Sequence[int], as_json: bool) -> None:
     for m in books:
         with _one_thread():
             for owner, codebooks, rivals in peers.encoders(m, points(20_000, 1)) or [
-                ("ours", _train(20_000, m)[0], {})
+                ("ours", _train(points(20_000, 1), m, 12)[0], {})
             ]:
                 quantizer = AdditiveQuantizer(codebooks)
                 runs: dict[str, Callable[[], Any]] = {f"faiss {name}": partial(f, x) for name, f in rivals.items()}
@@ -136,7 +135,7 @@ def train(sizes: Sequence[int], books: Sequence[int], iterations: int, as_json: 
             x = points(n, 1)
             variance = float(np.square(x - x.mean(axis=0)).sum())
             with _one_thread():
-                runs: dict[str, Callable[[], Any]] = {"ours": partial(_train, n, m, iterations)}
+                runs: dict[str, Callable[[], Any]] = {"ours": partial(_train, x, m, iterations)}
                 runs.update({f"faiss {name}": partial(f, x) for name, f in (peers.trainers(m) or {}).items()})
                 for name, run in runs.items():
                     start = time.perf_counter()
@@ -156,16 +155,25 @@ def points(n: int, seed: int) -> NDArray[np.float32]:
     return np.asarray(x, dtype=np.float32)
 
 
-def _train(n: int, m: int, iterations: int = 12) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """Codebooks (M, 256, 64) and codes (n, M) of points, by the alternation of `CCQ.fit` without the mappings."""
-    x = points(n, 1)
-    effort = Effort(rounds=4)
-    codebooks = initial_codebooks(x, m, np.random.default_rng(0))
-    codes = AdditiveQuantizer(codebooks).encode(x, effort)
-    for _ in range(iterations):
-        codebooks = solve_codebooks(*code_sums(codes, np.ones(n), x), 1e-4)
-        codes = AdditiveQuantizer(codebooks).encode(x, effort, start=codes)
-    return codebooks, codes
+def _train(x: NDArray[np.float32], m: int, iterations: int) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Codebooks (M, 256, 64) and codes (n, M) of points, by the training of `CCQ.fit`: one modality, mapped to itself.
+
+    The mapping is square and orthonormal, so codebooks turned back have the error that they have in the latent space.
+    """
+    trained = training.train(
+        FeatureSet({"x": x}, {"x": np.ones(len(x), dtype=bool)}, len(x)),
+        m=m,
+        dim=DIM,
+        weights={"x": 1.0},
+        effort=EFFORTS[2],
+        iterations=iterations,
+        tolerance=0.0,
+        ridge=1e-4,
+        start="identity",
+        rng=np.random.default_rng(0),
+    )
+    codebooks = np.ascontiguousarray(trained.codebooks @ trained.mappings["x"].T)
+    return codebooks, AdditiveQuantizer(codebooks).encode(x, EFFORTS[3])
 
 
 def _codes(m: int) -> tuple[CCQ, NDArray[np.uint8]]:

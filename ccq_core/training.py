@@ -22,6 +22,8 @@ from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 Float64 = NDArray[np.float64]
 STARTS = ("joint", "identity")
 _JOINT_ROUNDS = 5
+# Noise on the codewords in the first half of the iterations, as a share of the data's spread; see `_perturbed`.
+_NOISE = 0.5
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def train(
     effort:
         How hard to look for codes in each iteration.
     iterations, tolerance:
-        Stop after so many iterations, or when one lowers the loss by less than `tolerance` times its value.
+        Stop after so many iterations, or when one lowers the loss by less than `tolerance` times its value. With a beam
+        the first half of the iterations has noise on the codewords, and none of these is the last.
     ridge:
         Stabiliser of the codebook update (see `solve_codebooks`).
     start:
@@ -137,21 +140,36 @@ def train(
     codebooks = initial_codebooks(z, m, rng)
     codes = AdditiveQuantizer(codebooks).encode(z, effort)
     losses: list[float] = []
+    # A beam finds better codes afresh than a descent does from those of the iteration before, and it can take noise.
+    beam = effort.beam > 1
+    calm = iterations // 2 if beam else 0
     for iteration in range(iterations):
         y = AdditiveQuantizer(codebooks).decode(codes)
         mappings = _update_mappings(x, y)
         z, w = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
         codebooks = solve_codebooks(*code_sums(codes, w, z), ridge)
+        if iteration < calm:
+            codebooks = _perturbed(codebooks, z, 1 - iteration / calm, rng)
         quantizer = AdditiveQuantizer(codebooks)
-        codes = quantizer.encode(z, effort, start=codes)
+        codes = quantizer.encode(z, effort, start=None if beam else codes)
         loss = _loss(energy, w, z, quantizer.decode(codes))
         losses.append(loss)
         if callback is not None:
             callback(Progress(iteration + 1, iterations, loss, time.perf_counter() - began))
-        if len(losses) > 1 and losses[-2] - loss < tolerance * losses[-2]:
+        if iteration > calm and losses[-2] - loss < tolerance * losses[-2]:
             break
     codebooks, codes = _ordered(codebooks, codes)
     return Trained(mappings, codebooks, codes, losses)
+
+
+def _perturbed(codebooks: Float32, z: Float32, temperature: float, rng: np.random.Generator) -> Float32:
+    """Codewords with noise as uneven as the data, so that codes leave the optimum nearest to the start for a better one.
+
+    Stochastic relaxation, SR-D, of Martinez et al., "LSQ++: lower running time and higher recall in multi-codebook
+    quantization", ECCV 2018.
+    """
+    scale = temperature * _NOISE / len(codebooks) * z.std(axis=0, dtype=np.float64)
+    return np.asarray(codebooks + scale * rng.standard_normal(codebooks.shape), dtype=np.float32)
 
 
 def _ordered(codebooks: Float32, codes: Codes) -> tuple[Float32, Codes]:

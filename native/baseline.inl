@@ -1,5 +1,5 @@
-// What the portable level and NEON have in common: the 16-byte vector that the architecture always has, and the sums of the
-// encoder, which compilers turn into good vector code by themselves. Included inside their anonymous namespaces.
+// The 16-byte vector that the architecture always has, for the portable level and NEON. Included inside their anonymous
+// namespaces.
 #if defined(__SSE2__)
 struct Vec16 {
     static constexpr int width = 16;
@@ -53,21 +53,3 @@ struct Vec16 {
     }
 };
 #endif
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    for (int j = 0; j < 256; j += 16) {
-        float s[16];
-        for (int i = 0; i < 16; ++i) s[i] = base[j + i];
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < 16; ++i) s[i] += rows[t][j + i];
-        float least = __builtin_inff();
-        for (int i = 0; i < 16; ++i) {
-            out[j + i] = s[i] + offset;
-            least = out[j + i] < least ? out[j + i] : least;
-        }
-        below[j / 16] = 0;
-        if (least < bound)
-            for (int i = 0; i < 16; ++i) below[j / 16] |= (std::uint16_t)((out[j + i] < bound) << i);
-    }
-}

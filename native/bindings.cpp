@@ -108,8 +108,10 @@ void encode_rows(Unary unary, Cross cross, CodeRows codes, int beam, int sweeps,
     if (m < 1 || m > ccq::kMaxPlanes - 1) throw std::invalid_argument("codes: expected shape (n, 1 to 16)");
     if (unary.shape(0) != n || unary.shape(1) != m || unary.shape(2) != k)
         throw std::invalid_argument("unary: expected shape (n, m, 256)");
-    if (cross.shape(0) != m || cross.shape(1) != m || cross.shape(2) != k || cross.shape(3) != k)
-        throw std::invalid_argument("cross: expected shape (m, m, 256, 256)");
+    if (cross.shape(0) != m || cross.shape(1) != k || cross.shape(2) != m || cross.shape(3) != k)
+        throw std::invalid_argument("cross: expected shape (m, 256, m, 256)");
+    if ((std::uintptr_t)unary.data() % 64 || (std::uintptr_t)cross.data() % 64)
+        throw std::invalid_argument("unary, cross: expected to start at a multiple of 64 bytes");
     if (beam < 1 || beam > 1024) throw std::invalid_argument("beam: expected 1 to 1024");
     ccq::Encoding e;
     e.m = (int)m;

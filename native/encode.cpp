@@ -1,134 +1,104 @@
 #include "encode.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 namespace ccq {
 namespace {
 
 constexpr std::size_t K = kCodes;
-constexpr int kMost = kMaxPlanes - 1;
+constexpr std::size_t kMost = kMaxPlanes - 1;
+constexpr std::size_t kLanes = 64;
 
-struct Point {
-    const Encoding& e;
-    const float* unary;
+struct Freed {
+    void operator()(float* p) const { std::free(p); }
+};
+using Floats = std::unique_ptr<float[], Freed>;
 
-    const float* cross(int l, int m, std::uint8_t code) const { return e.cross + (((std::size_t)l * (std::size_t)e.m + (std::size_t)m) * K + code) * K; }
+// At a page: a store followed by a load that is alike in the low 12 bits of its address waits for nothing, and rows of the
+// table start where pages do.
+Floats aligned(std::size_t n) {
+    constexpr std::size_t page = 4096;
+    void* const p = std::aligned_alloc(page, (n * sizeof(float) + page - 1) / page * page);
+    if (!p) throw std::bad_alloc();
+    return Floats((float*)p);
+}
 
-    // The best code m given the others.
-    std::uint8_t best(int m, const std::uint8_t* codes) const {
-        const float* rows[kMost];
+// One vector, with the costs of all its codes given the others: sums[m][j] = unary_m[j] + sum_{l != m} cross_{l,m}[b_l, j].
+// While codes stay, the costs stay; where one changes, M rows of the table say what it does to the others.
+class Point {
+   public:
+    explicit Point(const Encoding& e) : e_(e), size_((std::size_t)e.m * K), sums_(aligned(size_)), trial_(aligned(size_)) {}
+
+    void take(const float* unary) { unary_ = unary; }
+
+    // Each code is the best one behind those before it.
+    void greedy(std::uint8_t* codes) {
+        for (int m = 0; m < e_.m; ++m) {
+            sum(codes, m, m);
+            codes[m] = (std::uint8_t)e_.kernels->best(at(m), 0);
+        }
+    }
+
+    void start(const std::uint8_t* codes) {
+        for (int m = 0; m < e_.m; ++m) sum(codes, m, e_.m);
+    }
+
+    void descend(std::uint8_t* codes) { descend(sums_.get(), codes, 0); }
+
+    void local_search(std::uint8_t* codes);
+
+   private:
+    float* at(int m) const { return sums_.get() + (std::size_t)m * K; }
+    const float* rows(int m, std::uint8_t code) const { return e_.cross + ((std::size_t)m * K + code) * size_; }
+
+    // The costs of all codes m given the others below `end`.
+    void sum(const std::uint8_t* codes, int m, int end) {
+        alignas(64) float least[kLanes];  // of no interest here
+        const float* others[kMost];
         int n = 0;
-        for (int l = 0; l < e.m; ++l)
-            if (l != m) rows[n++] = cross(l, m, codes[l]);
-        float value;
-        return (std::uint8_t)e.kernels->argmin(unary + (std::size_t)m * K, rows, n, &value);
+        for (int l = 0; l < end; ++l)
+            if (l != m) others[n++] = rows(l, codes[l]) + (std::size_t)m * K;
+        std::fill_n(least, kLanes, 0.f);
+        e_.kernels->sums(unary_ + (std::size_t)m * K, others, n, 0.f, at(m), least);
+    }
+
+    // Set code m in place, and return by how much that changes |z - y|^2. Its own costs stay.
+    float set(float* sums, std::uint8_t* codes, int m, std::uint8_t code) const {
+        const std::size_t own = (std::size_t)m * K, behind = own + K;
+        const float change = sums[own + code] - sums[own + codes[m]];
+        const float *const less = rows(m, codes[m]), *const more = rows(m, code);
+        e_.kernels->exchange(sums, less, more, sums, own);
+        e_.kernels->exchange(sums + behind, less + behind, more + behind, sums + behind, size_ - behind);
+        codes[m] = code;
+        return change;
     }
 
     // Up to `sweeps` rounds over all codes, from code `first` on, until a whole round would change nothing.
-    void descend(std::uint8_t* codes, int first) const {
+    float descend(float* sums, std::uint8_t* codes, int first) const {
+        float change = 0;
         int settled = 0;
-        for (int i = 0, m = first; i < e.sweeps * e.m && settled < e.m; ++i, m = m + 1 == e.m ? 0 : m + 1) {
-            const std::uint8_t code = best(m, codes);
-            settled = code == codes[m] ? settled + 1 : 1;
-            codes[m] = code;
+        for (int i = 0, m = first; i < e_.sweeps * e_.m && settled < e_.m; ++i, m = next(m)) {
+            const std::uint8_t code = (std::uint8_t)e_.kernels->best(sums + (std::size_t)m * K, codes[m]);
+            if (code == codes[m]) {
+                ++settled;
+            } else {
+                change += set(sums, codes, m, code);
+                settled = 1;
+            }
         }
+        return change;
     }
 
-    // |z - y|^2 - |z|^2.
-    float energy(const std::uint8_t* codes) const {
-        float sum = 0;
-        for (int m = 0; m < e.m; ++m) {
-            float cost = unary[(std::size_t)m * K + codes[m]];
-            for (int l = 0; l < m; ++l) cost += cross(l, m, codes[l])[codes[m]];
-            sum += cost;
-        }
-        return sum;
-    }
+    int next(int m) const { return m + 1 == e_.m ? 0 : m + 1; }
 
-    void greedy(std::uint8_t* codes) const {
-        const float* rows[kMost];
-        for (int m = 0; m < e.m; ++m) {
-            for (int l = 0; l < m; ++l) rows[l] = cross(l, m, codes[l]);
-            float value;
-            codes[m] = (std::uint8_t)e.kernels->argmin(unary + (std::size_t)m * K, rows, m, &value);
-        }
-    }
+    const Encoding& e_;
+    std::size_t size_;
+    const float* unary_ = nullptr;
+    Floats sums_, trial_;
 };
-
-// The cheapest partial codes of one step, in order; the earlier of equals first.
-class Beam {
-   public:
-    struct Entry {
-        float cost;
-        std::uint16_t from;  // entry of the step before that it goes on from
-        std::uint8_t code;
-    };
-
-    explicit Beam(int width) : width_((std::size_t)width), entries_(width_ + 1), codes_(width_) {}
-
-    void clear() { size_ = 0, worst_ = __builtin_inff(); }
-    std::size_t size() const { return size_; }
-    float worst() const { return worst_; }
-    const Entry& entry(std::size_t i) const { return entries_[i]; }
-    std::uint8_t* codes(std::size_t i) { return codes_[i].data(); }
-
-    // A cost below `worst`.
-    void offer(float cost, std::size_t from, int code) {
-        std::size_t at = size_ < width_ ? size_++ : width_ - 1;
-        for (; at && entries_[at - 1].cost > cost; --at) entries_[at] = entries_[at - 1];
-        entries_[at] = {cost, (std::uint16_t)from, (std::uint8_t)code};
-        if (size_ == width_) worst_ = entries_[width_ - 1].cost;
-    }
-
-    // Before the first offers of a step: of sixteen lanes through the costs, each has one as low as its minimum, so the
-    // width-th lowest minimum bounds the width-th lowest cost. It stays allowed itself.
-    void expect(const float* cost) {
-        if (width_ > 16) return;
-        float lane[16];
-        for (int i = 0; i < 16; ++i) lane[i] = cost[i];
-        for (std::size_t j = 16; j < K; j += 16)
-            for (std::size_t i = 0; i < 16; ++i) lane[i] = cost[j + i] < lane[i] ? cost[j + i] : lane[i];
-        std::nth_element(lane, lane + (width_ - 1), lane + 16);
-        worst_ = std::nextafterf(lane[width_ - 1], __builtin_inff());
-    }
-
-   private:
-    std::size_t width_, size_ = 0;
-    float worst_ = __builtin_inff();
-    std::vector<Entry> entries_;
-    std::vector<std::array<std::uint8_t, kMost>> codes_;
-};
-
-void beam_search(const Point& p, Beam* now, Beam* next, std::uint8_t* codes) {
-    alignas(64) float cost[K];
-    std::uint16_t below[K / 16];
-    const float* rows[kMost];
-    now->clear();
-    now->offer(0.f, 0, 0);
-    for (int m = 0; m < p.e.m; ++m) {
-        next->clear();
-        for (std::size_t b = 0; b < now->size(); ++b) {
-            for (int l = 0; l < m; ++l) rows[l] = p.cross(l, m, now->codes(b)[l]);
-            p.e.kernels->sums(p.unary + (std::size_t)m * K, rows, m, now->entry(b).cost, next->worst(), cost, below);
-            if (b == 0) next->expect(cost);
-            for (std::size_t j = 0; j < K / 16; ++j)
-                for (std::uint32_t bits = below[j]; bits; bits &= bits - 1) {
-                    const std::size_t i = 16 * j + (std::size_t)__builtin_ctz(bits);
-                    if (cost[i] < next->worst()) next->offer(cost[i], b, (int)i);
-                }
-        }
-        for (std::size_t b = 0; b < next->size(); ++b) {
-            std::memcpy(next->codes(b), now->codes(next->entry(b).from), (std::size_t)m);
-            next->codes(b)[m] = next->entry(b).code;
-        }
-        std::swap(now, next);
-    }
-    std::memcpy(codes, now->codes(0), (std::size_t)p.e.m);
-}
 
 // The same perturbations for every point, so that a point's codes do not depend on its neighbours.
 class Perturbation {
@@ -144,35 +114,156 @@ class Perturbation {
     std::uint32_t state_ = 2463534242u;
 };
 
-void local_search(const Point& p, std::uint8_t* codes) {
+void Point::local_search(std::uint8_t* codes) {
     Perturbation random;
     std::uint8_t trial[kMost];
-    float least = p.energy(codes);
-    for (int r = 0; r < p.e.rounds; ++r) {
-        std::memcpy(trial, codes, (std::size_t)p.e.m);
+    for (int r = 0; r < e_.rounds; ++r) {
+        std::memcpy(trial, codes, (std::size_t)e_.m);
         // One code, which is the last to be fitted again: the others follow it before it could just go back.
         const std::uint32_t x = random.next();
-        const int m = (int)(x % (std::uint32_t)p.e.m);
+        const int m = (int)(x % (std::uint32_t)e_.m);
         trial[m] = (std::uint8_t)(x >> 24);
-        p.descend(trial, m + 1 == p.e.m ? 0 : m + 1);
-        const float energy = p.energy(trial);
-        if (energy < least) least = energy, std::memcpy(codes, trial, (std::size_t)p.e.m);
+        e_.kernels->exchange(sums_.get(), rows(m, codes[m]), rows(m, trial[m]), trial_.get(), size_);
+        float change = at(m)[trial[m]] - at(m)[codes[m]];
+        change += descend(trial_.get(), trial, next(m));
+        if (change < 0) std::swap(sums_, trial_), std::memcpy(codes, trial, (std::size_t)e_.m);
     }
 }
+
+// Codes of one vector by beam search: the cheapest partial codes of each step go on to the next, the earlier of equals
+// first.
+class Beam {
+   public:
+    explicit Beam(const Encoding& e)
+        : e_(e), width_((std::size_t)e.beam), cost_(aligned(width_ * K)), shared_(aligned(width_ * K)), found_(width_ * K), made_(width_) {}
+
+    void search(const float* unary, std::uint8_t* codes) {
+        now_.assign(1, Entry{});
+        for (int m = 0; m < e_.m; ++m) {
+            alignas(64) float least[kLanes];
+            std::fill_n(least, kLanes, __builtin_inff());
+            grow(unary + (std::size_t)m * K, m, least);
+            select(m, e_.kernels->at_most(cost_.get(), now_.size() * K, bound(least), found_.data()));
+            std::swap(now_, next_);
+        }
+        std::memcpy(codes, now_[0].codes, (std::size_t)e_.m);
+    }
+
+   private:
+    struct Entry {
+        float cost = 0;
+        std::uint32_t from = 0;  // the entry of the step before that it grew from
+        std::uint8_t codes[kMost] = {};
+    };
+
+    const float* row(int l, int m, std::uint8_t code) const {
+        return e_.cross + (((std::size_t)l * K + code) * (std::size_t)e_.m + (std::size_t)m) * K;
+    }
+
+    // The costs of all codes m behind all entries.
+    void grow(const float* unary, int m, float* least) {
+        const float* rows[kMost];
+        std::fill(made_.begin(), made_.end(), false);
+        for (std::size_t b = 0; b < now_.size(); ++b) {
+            const Entry& entry = now_[b];
+            float* const out = cost_.get() + b * K;
+            if (m < 2) {
+                if (m == 1) rows[0] = row(0, 1, entry.codes[0]);
+                e_.kernels->sums(unary, rows, m, entry.cost, out, least);
+                continue;
+            }
+            // Entries that grew from the same one differ in the last row only.
+            float* const shared = shared_.get() + entry.from * K;
+            if (!made_[entry.from]) {
+                alignas(64) float unused[kLanes];
+                for (int l = 0; l < m - 1; ++l) rows[l] = row(l, m, entry.codes[l]);
+                e_.kernels->sums(unary, rows, m - 1, 0.f, shared, unused);
+                made_[entry.from] = true;
+            }
+            rows[0] = row(m - 1, m, entry.codes[m - 1]);
+            e_.kernels->sums(shared, rows, 1, entry.cost, out, least);
+        }
+    }
+
+    // At least `width` costs are as low as this: each lane has a cost as low as its minimum, so the width-th lowest of
+    // the minima will do.
+    float bound(float* least) const {
+        if (width_ > kLanes) return __builtin_inff();
+        std::size_t lanes = kLanes;
+        for (; lanes >= 4 * width_ && lanes > 16; lanes /= 2)
+            for (std::size_t i = 0; i < lanes / 2; ++i) least[i] = std::min(least[i], least[i + lanes / 2]);
+        float bound = __builtin_inff();
+        for (std::size_t i = 0; i < lanes; ++i) {
+            int lower = 0;
+            for (std::size_t j = 0; j < lanes; ++j) lower += least[j] <= least[i];
+            if (lower >= (int)width_) bound = std::min(bound, least[i]);
+        }
+        return bound;
+    }
+
+    // The `width` cheapest of the codes found, the earlier of equals first.
+    void select(int m, std::size_t count) {
+        const std::size_t kept = std::min(count, width_);
+        next_.resize(kept);
+        if (count > kLanes) {
+            const auto before = [&](std::uint32_t a, std::uint32_t b) {
+                return cost_[a] < cost_[b] || (cost_[a] == cost_[b] && a < b);
+            };
+            std::partial_sort(found_.begin(), found_.begin() + (std::ptrdiff_t)kept, found_.begin() + (std::ptrdiff_t)count, before);
+            for (std::size_t i = 0; i < kept; ++i) keep(m, i, found_[i]);
+            return;
+        }
+        // So few that counting what is cheaper, without a branch, beats sorting.
+        alignas(64) float cost[kLanes];
+        bool taken[kLanes] = {};
+        const std::size_t padded = (count + 15) / 16 * 16;
+        for (std::size_t i = 0; i < count; ++i) cost[i] = cost_[found_[i]];
+        std::fill(cost + count, cost + padded, __builtin_inff());
+        for (std::size_t i = 0; i < count; ++i) {
+            std::size_t place = 0;
+            {
+                int cheaper = 0;
+                for (std::size_t j = 0; j < padded; ++j) cheaper += cost[j] < cost[i];
+                place = (std::size_t)cheaper;
+            }
+            while (place < kept && taken[place]) ++place;
+            if (place < kept) keep(m, place, found_[i]), taken[place] = true;
+        }
+    }
+
+    void keep(int m, std::size_t place, std::uint32_t found) {
+        const Entry& from = now_[found / K];
+        Entry& entry = next_[place];
+        std::memcpy(entry.codes, from.codes, sizeof entry.codes);
+        entry.cost = cost_[found];
+        entry.from = found / K;
+        entry.codes[m] = (std::uint8_t)(found % K);
+    }
+
+    const Encoding& e_;
+    std::size_t width_;
+    Floats cost_, shared_;
+    std::vector<std::uint32_t> found_;
+    std::vector<char> made_;
+    std::vector<Entry> now_, next_;
+};
 
 }  // namespace
 
 void encode(const Encoding& e, std::size_t begin, std::size_t end, std::uint8_t* codes) {
-    Beam now(std::max(e.beam, 1)), next(std::max(e.beam, 1));
+    Point point(e);
+    Beam beam(e);
+    const bool search = !e.start && e.beam > 1;
     for (std::size_t i = begin; i < end; ++i) {
-        const Point point{e, e.unary + i * (std::size_t)e.m * K};
+        const float* const unary = e.unary + i * (std::size_t)e.m * K;
         std::uint8_t* const c = codes + i * (std::size_t)e.m;
-        if (!e.start) {
-            if (e.beam > 1) beam_search(point, &now, &next, c);
-            else point.greedy(c);
-        }
-        point.descend(c, 0);
-        local_search(point, c);
+        point.take(unary);
+        if (search) beam.search(unary, c);
+        else if (!e.start) point.greedy(c);
+        if (e.sweeps == 0) continue;
+        point.start(c);
+        point.descend(c);
+        point.local_search(c);
     }
 }
 

@@ -1,4 +1,4 @@
-// The two inner loops that exist once per instruction-set level, and the table through which they are called.
+// The inner loops that exist once per instruction-set level, and the table through which they are called.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +26,20 @@ struct Hit {
 using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
                                     const std::uint8_t* limits, const std::uint64_t* mask, Hit* out);
 
-// Index of the smallest of 256 float32 sums base[j] + rows[0][j] + rows[1][j] + ..., the first of equals, and its value.
-// Faster where base and rows are 64-byte aligned.
-using Argmin = int (*)(const float* base, const float* const* rows, int count, float* value);
+// The encoder's, over float32 arrays that are 64-byte aligned.
 
-// All 256 sums base[j] + rows[0][j] + ... + offset, and for each sixteen of them one bit per sum below `bound`. `out` is
-// 64-byte aligned.
-using Sums = void (*)(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-                      std::uint16_t* below);
+// The first of the 256 codes with the least cost, or `code` where none costs less than that.
+using Best = int (*)(const float* cost, int code);
+
+// out[i] = sums[i] - less[i] + more[i], in this order; n is a multiple of 64, and `out` may be `sums`.
+using Exchange = void (*)(const float* sums, const float* less, const float* more, float* out, std::size_t n);
+
+// out[j] = base[j] + rows[0][j] + rows[1][j] + ... + offset for 256 j, in this order. Each of 64 least[i] is lowered to
+// the least of out[i], out[64 + i], out[128 + i] and out[192 + i].
+using Sums = void (*)(const float* base, const float* const* rows, int count, float offset, float* out, float* least);
+
+// The i with cost[i] <= bound, ascending; n is a multiple of 64. Returns how many.
+using AtMost = std::size_t (*)(const float* cost, std::size_t n, float bound, std::uint32_t* out);
 
 // Read every byte and do next to nothing with it: what any scan of them must take.
 using Read = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t n);
@@ -44,8 +50,10 @@ struct Kernels {
     int batch_width;                    // 16, 32 or 64
     int batch_from;                     // the number of queries from which a batch is cheaper than one after another
     BatchFilter batch[kMaxPlanes + 1];
-    Argmin argmin;
+    Best best;
+    Exchange exchange;
     Sums sums;
+    AtMost at_most;
     Read read;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 #include "batch.inl"
 #include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 
 constexpr std::size_t kFours = 64;
@@ -124,54 +125,27 @@ struct BatchOf {
     static constexpr ccq::BatchFilter value = batch_filter<Vec32, P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    alignas(64) float sum[256];
-    __m256 least = _mm256_set1_ps(__builtin_inff());
-    for (int j = 0; j < 256; j += 32) {
-        __m256 s[4];
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) s[i] = _mm256_loadu_ps(base + j + 8 * i);
-        for (int t = 0; t < count; ++t) {
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; ++i) s[i] = _mm256_add_ps(s[i], _mm256_loadu_ps(rows[t] + j + 8 * i));
-        }
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            _mm256_store_ps(sum + j + 8 * i, s[i]);
-            least = _mm256_min_ps(least, s[i]);
-        }
+struct Floats8 {
+    static constexpr int width = 8;
+    using V = __m256;
+    static V load(const float* p) { return _mm256_load_ps(p); }
+    static void store(float* p, V a) { _mm256_store_ps(p, a); }
+    static V all(float a) { return _mm256_set1_ps(a); }
+    static V add(V a, V b) { return _mm256_add_ps(a, b); }
+    static V sub(V a, V b) { return _mm256_sub_ps(a, b); }
+    static V smaller(V a, V b) { return _mm256_min_ps(a, b); }
+    static float least(V a) {
+        __m128 four = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+        four = _mm_min_ps(four, _mm_movehl_ps(four, four));
+        return _mm_cvtss_f32(_mm_min_ss(four, _mm_shuffle_ps(four, four, 1)));
     }
-    __m128 four = _mm_min_ps(_mm256_castps256_ps128(least), _mm256_extractf128_ps(least, 1));
-    four = _mm_min_ps(four, _mm_movehl_ps(four, four));
-    *value = _mm_cvtss_f32(_mm_min_ss(four, _mm_shuffle_ps(four, four, 1)));
-    const __m256 all = _mm256_set1_ps(*value);
-    for (int j = 0; j < 256; j += 8)
-        if (const int hit = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(sum + j), all, _CMP_EQ_OQ)))
-            return j + __builtin_ctz((unsigned)hit);
-    return 0;
-}
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    const __m256 add = _mm256_set1_ps(offset), most = _mm256_set1_ps(bound);
-    for (int j = 0; j < 256; j += 16) {
-        __m256 a = _mm256_loadu_ps(base + j), b = _mm256_loadu_ps(base + j + 8);
-        for (int t = 0; t < count; ++t) {
-            a = _mm256_add_ps(a, _mm256_loadu_ps(rows[t] + j));
-            b = _mm256_add_ps(b, _mm256_loadu_ps(rows[t] + j + 8));
-        }
-        a = _mm256_add_ps(a, add), b = _mm256_add_ps(b, add);
-        _mm256_store_ps(out + j, a);
-        _mm256_store_ps(out + j + 8, b);
-        below[j / 16] = (std::uint16_t)(_mm256_movemask_ps(_mm256_cmp_ps(a, most, _CMP_LT_OQ)) |
-                                        _mm256_movemask_ps(_mm256_cmp_ps(b, most, _CMP_LT_OQ)) << 8);
-    }
-}
+    static unsigned at_most(V a, V bound) { return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(a, bound, _CMP_LE_OQ)); }
+};
 
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx2 = make_kernels<FilterOf, BatchOf>("avx2", Vec32::width, 4, argmin, sums, read_all);
+const Kernels kAvx2 = make_kernels<FilterOf, BatchOf, Costs<Floats8>>("avx2", Vec32::width, 4, read_all);
 }
 CCQ_TARGET_END
 #endif

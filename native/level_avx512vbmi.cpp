@@ -15,6 +15,7 @@ namespace {
 
 #include "batch.inl"
 #include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 
 inline __m512i look_up(__m512i codes, const __m512i* table) {
@@ -123,49 +124,23 @@ struct BatchOf {
     static constexpr ccq::BatchFilter value = batch_filter<CCQ_BATCH_VEC, P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    __m512 sum[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) sum[i] = _mm512_loadu_ps(base + 16 * i);
-    for (int t = 0; t < count; ++t) {
-        const float* row = rows[t];
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; ++i) sum[i] = _mm512_add_ps(sum[i], _mm512_loadu_ps(row + 16 * i));
-    }
-    __m512 least = sum[0];
-#pragma GCC unroll 16
-    for (int i = 1; i < 16; ++i) least = _mm512_min_ps(least, sum[i]);
-    *value = _mm512_reduce_min_ps(least);
-    const __m512 all = _mm512_set1_ps(*value);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i)
-        if (const unsigned hit = _mm512_cmp_ps_mask(sum[i], all, _CMP_EQ_OQ)) return 16 * i + __builtin_ctz(hit);
-    return 0;
-}
-
-void sums(const float* base, const float* const* rows, int count, float offset, float bound, float* out,
-          std::uint16_t* below) {
-    const __m512 add = _mm512_set1_ps(offset), most = _mm512_set1_ps(bound);
-    __m512 s[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) s[i] = _mm512_loadu_ps(base + 16 * i);
-    for (int t = 0; t < count; ++t) {
-        const float* row = rows[t];
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; ++i) s[i] = _mm512_add_ps(s[i], _mm512_loadu_ps(row + 16 * i));
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-        s[i] = _mm512_add_ps(s[i], add);
-        _mm512_store_ps(out + 16 * i, s[i]);
-        below[i] = _mm512_cmp_ps_mask(s[i], most, _CMP_LT_OQ);
-    }
-}
+struct Floats16 {
+    static constexpr int width = 16;
+    using V = __m512;
+    static V load(const float* p) { return _mm512_load_ps(p); }
+    static void store(float* p, V a) { _mm512_store_ps(p, a); }
+    static V all(float a) { return _mm512_set1_ps(a); }
+    static V add(V a, V b) { return _mm512_add_ps(a, b); }
+    static V sub(V a, V b) { return _mm512_sub_ps(a, b); }
+    static V smaller(V a, V b) { return _mm512_min_ps(a, b); }
+    static float least(V a) { return _mm512_reduce_min_ps(a); }
+    static unsigned at_most(V a, V bound) { return _mm512_cmp_ps_mask(a, bound, _CMP_LE_OQ); }
+};
 
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx512Vbmi = make_kernels<FilterOf, BatchOf>("avx512vbmi", CCQ_BATCH_VEC::width, 24, argmin, sums, read_all);
+const Kernels kAvx512Vbmi = make_kernels<FilterOf, BatchOf, Costs<Floats16>>("avx512vbmi", CCQ_BATCH_VEC::width, 24, read_all);
 }
 CCQ_TARGET_END
 #endif

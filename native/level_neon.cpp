@@ -13,6 +13,7 @@ namespace {
 #include "baseline.inl"
 #include "batch.inl"
 #include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 
 inline uint8x16_t look_up(uint8x16_t codes, const uint8x16x4_t* t) {
@@ -60,24 +61,25 @@ struct BatchOf {
     static constexpr ccq::BatchFilter value = batch_filter<Vec16, P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    alignas(64) float sum[256];
-    float32x4_t least = vdupq_n_f32(__builtin_inff());
-    for (int j = 0; j < 256; j += 4) {
-        float32x4_t s = vld1q_f32(base + j);
-        for (int t = 0; t < count; ++t) s = vaddq_f32(s, vld1q_f32(rows[t] + j));
-        vst1q_f32(sum + j, s);
-        least = vminq_f32(least, s);
+struct Floats4 {
+    static constexpr int width = 4;
+    using V = float32x4_t;
+    static V load(const float* p) { return vld1q_f32(p); }
+    static void store(float* p, V a) { vst1q_f32(p, a); }
+    static V all(float a) { return vdupq_n_f32(a); }
+    static V add(V a, V b) { return vaddq_f32(a, b); }
+    static V sub(V a, V b) { return vsubq_f32(a, b); }
+    static V smaller(V a, V b) { return vminq_f32(a, b); }
+    static float least(V a) { return vminvq_f32(a); }
+    static unsigned at_most(V a, V bound) {
+        const uint32x4_t bits = {1, 2, 4, 8};
+        return vaddvq_u32(vandq_u32(vcleq_f32(a, bound), bits));
     }
-    *value = vminvq_f32(least);
-    for (int j = 0; j < 256; ++j)
-        if (sum[j] == *value) return j;
-    return 0;
-}
+};
 
 }  // namespace
 
 namespace ccq {
-const Kernels kNeon = make_kernels<FilterOf, BatchOf>("neon", Vec16::width, 4, argmin, sums, read_all);
+const Kernels kNeon = make_kernels<FilterOf, BatchOf, Costs<Floats4>>("neon", Vec16::width, 4, read_all);
 }
 #endif

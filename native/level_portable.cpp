@@ -16,6 +16,7 @@ namespace {
 #include "baseline.inl"
 #include "batch.inl"
 #include "emit.inl"
+#include "costs.inl"
 #include "read.inl"
 
 template <int P>
@@ -53,21 +54,40 @@ struct BatchOf {
     static constexpr ccq::BatchFilter value = batch_filter<Vec16, P>;
 };
 
-int argmin(const float* base, const float* const* rows, int count, float* value) {
-    alignas(64) float sum[256];
-    for (int j = 0; j < 256; ++j) sum[j] = base[j];
-    for (int t = 0; t < count; ++t)
-        for (int j = 0; j < 256; ++j) sum[j] += rows[t][j];
-    float least = sum[0];
-    for (int j = 1; j < 256; ++j) least = sum[j] < least ? sum[j] : least;
-    *value = least;
-    for (int j = 0; j < 256; ++j)
-        if (sum[j] == least) return j;
-    return 0;  // every sum is NaN
-}
+#if defined(__SSE2__)
+struct Floats {
+    static constexpr int width = 4;
+    using V = __m128;
+    static V load(const float* p) { return _mm_load_ps(p); }
+    static void store(float* p, V a) { _mm_store_ps(p, a); }
+    static V all(float a) { return _mm_set1_ps(a); }
+    static V add(V a, V b) { return _mm_add_ps(a, b); }
+    static V sub(V a, V b) { return _mm_sub_ps(a, b); }
+    static V smaller(V a, V b) { return _mm_min_ps(a, b); }
+    static float least(V a) {
+        a = _mm_min_ps(a, _mm_movehl_ps(a, a));
+        return _mm_cvtss_f32(_mm_min_ss(a, _mm_shuffle_ps(a, a, 1)));
+    }
+    static unsigned at_most(V a, V bound) { return (unsigned)_mm_movemask_ps(_mm_cmple_ps(a, bound)); }
+};
+#else
+// Plain floats: the compiler makes vectors of them where it sees fit.
+struct Floats {
+    static constexpr int width = 1;
+    using V = float;
+    static V load(const float* p) { return *p; }
+    static void store(float* p, V a) { *p = a; }
+    static V all(float a) { return a; }
+    static V add(V a, V b) { return a + b; }
+    static V sub(V a, V b) { return a - b; }
+    static V smaller(V a, V b) { return b < a ? b : a; }
+    static float least(V a) { return a; }
+    static unsigned at_most(V a, V bound) { return a <= bound; }
+};
+#endif
 
 }  // namespace
 
 namespace ccq {
-const Kernels kPortable = make_kernels<FilterOf, BatchOf>("portable", Vec16::width, 2, argmin, sums, read_all);
+const Kernels kPortable = make_kernels<FilterOf, BatchOf, Costs<Floats>>("portable", Vec16::width, 2, read_all);
 }

@@ -6,8 +6,9 @@ constexpr ccq::Kernels fill_kernels(ccq::Kernels k, std::integer_sequence<int, I
     return k;
 }
 
-template <template <int> class FilterOf, template <int> class BatchOf>
-constexpr ccq::Kernels make_kernels(const char* name, int width, int from, ccq::Argmin argmin, ccq::Sums sums, ccq::Read read) {
-    return fill_kernels<FilterOf, BatchOf>(ccq::Kernels{name, {}, width, from, {}, argmin, sums, read},
-                                           std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{});
+template <template <int> class FilterOf, template <int> class BatchOf, class CostsOf>
+constexpr ccq::Kernels make_kernels(const char* name, int width, int from, ccq::Read read) {
+    return fill_kernels<FilterOf, BatchOf>(
+        ccq::Kernels{name, {}, width, from, {}, CostsOf::best, CostsOf::exchange, CostsOf::sums, CostsOf::costs_at_most, read},
+        std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{});
 }
