@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test lint types unit openapi dist clean
+.PHONY: help install demo test lint types unit emulated openapi dist clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -30,6 +30,9 @@ types: $(READY)  ## static types
 
 unit: $(READY)  ## the tests
 	$(BIN)/python -m pytest
+
+emulated: $(READY)  ## the tests of the kernels on CPUs that qemu-user stands in for: Nehalem, Haswell, ARM
+	VENV=$(VENV) tests/emulated.sh nehalem haswell aarch64
 
 openapi: $(READY)  ## write openapi/openapi.json anew from the app
 	$(BIN)/python -m service.openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json

@@ -127,6 +127,27 @@ nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t 
     return nb::make_tuple(owned(std::move(labels), {scan.queries, width}), owned(std::move(keys), {scan.queries, width}), counts);
 }
 
+// What the byte tables alone pass: for tests of that, since a search is right whatever they let through.
+nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> tables, int limit,
+                       const std::string& level) {
+    const ccq::Kernels* const kernels = kernels_named(level);
+    const std::size_t planes = codes.shape(1);
+    if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes || codes.shape(2) != ccq::kGroup)
+        throw std::invalid_argument("codes: expected shape (groups, 2 to 17, 64)");
+    if (tables.shape(0) != planes || tables.shape(1) != ccq::kCodes)
+        throw std::invalid_argument("tables: expected shape (planes, 256)");
+    struct alignas(64) Line {
+        std::uint8_t bytes[64];
+    };
+    std::vector<Line> aligned(ccq::byte_table_size((int)planes) / sizeof(Line));
+    std::copy_n(tables.data(), tables.size(), aligned[0].bytes);
+    if (kernels->prepare) kernels->prepare(aligned[0].bytes, (int)planes);
+    auto rows = std::make_unique<std::uint32_t[]>(codes.shape(0) * ccq::kGroup + 1);
+    const std::size_t found =
+        kernels->filter[planes](codes.data(), codes.shape(0), aligned[0].bytes, (std::uint8_t)limit, nullptr, rows.get());
+    return owned(std::move(rows), {found});
+}
+
 std::uint64_t read_rows(const Rows& rows, const std::string& level) {
     const ccq::Kernels* const kernels = kernels_named(level);
     nb::gil_scoped_release release;
@@ -179,5 +200,6 @@ NB_MODULE(_native, m) {
     m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false);
     m.def("encode", &encode_rows, "unary"_a, "cross"_a, "codes"_a, "beam"_a, "sweeps"_a, "rounds"_a, "start"_a, "threads"_a,
           "level"_a);
+    m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a);
     m.def("read", &read_rows, "rows"_a, "level"_a);
 }

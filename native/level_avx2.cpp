@@ -14,6 +14,7 @@ CCQ_TARGET_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt,fma")
 
 namespace {
 
+#include "baseline.inl"
 #include "batch.inl"
 #include "emit.inl"
 #include "costs.inl"
@@ -154,17 +155,6 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
     }
     return (std::size_t)(out - begin);
 }
-
-struct Vec16 {
-    static constexpr int width = 16;
-    using V = __m128i;
-    static V load(const std::uint8_t* p) { return _mm_load_si128((const V*)p); }
-    static V add(V a, V b) { return _mm_adds_epu8(a, b); }
-    static V smaller(V a, V b) { return _mm_min_epu8(a, b); }
-    static std::uint64_t at_most(V a, V limit) {
-        return (std::uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(a, limit), a));
-    }
-};
 
 struct Vec32 {
     static constexpr int width = 32;

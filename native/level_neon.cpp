@@ -9,24 +9,12 @@
 
 namespace {
 
+#include "baseline.inl"
 #include "batch.inl"
 #include "emit.inl"
 #include "costs.inl"
 #include "read.inl"
 #include "tables.inl"
-
-struct Vec16 {
-    static constexpr int width = 16;
-    using V = uint8x16_t;
-    static V load(const std::uint8_t* p) { return vld1q_u8(p); }
-    static V add(V a, V b) { return vqaddq_u8(a, b); }
-    static V smaller(V a, V b) { return vminq_u8(a, b); }
-    static std::uint64_t at_most(V a, V limit) {
-        const V bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-        const V set = vandq_u8(vcleq_u8(a, limit), bits);
-        return (std::uint64_t)vaddv_u8(vget_low_u8(set)) | (std::uint64_t)vaddv_u8(vget_high_u8(set)) << 8;
-    }
-};
 
 inline uint8x16_t look_up(uint8x16_t codes, const uint8x16x4_t* t) {
     const uint8x16_t step = vdupq_n_u8(64);

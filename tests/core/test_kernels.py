@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -115,7 +115,7 @@ def test_scan_equals_the_reference(kind, level):
         assert_same(search(replace(rows, used=None), tables, k), expected)
 
 
-@lru_cache
+@cache
 def large_case(cosine):
     rows, tables = make_case("whole", 600_000, 3, 4, cosine, 0.9, np.random.default_rng(5))
     return rows, tables, reference_search(rows, tables, 20)
@@ -152,6 +152,45 @@ def test_plain_search_equals_the_reference(level):
     assert_same(list(zip(labels, keys, strict=True)), reference_search(rows, tables, 10))
 
 
+@cache
+def encoder_case(m):
+    rng = np.random.default_rng(m)
+    quantizer = AdditiveQuantizer(rng.standard_normal((m, 256, 6)).astype(np.float32))
+    z = rng.standard_normal((70, 6)).astype(np.float32) * np.float32(np.sqrt(m))
+    return quantizer, z, rng.integers(0, 256, (70, m), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("planes", [2, 3, 5, 6, 7, 8, 9, 17])
+@pytest.mark.parametrize("alike", [True, False])
+def test_byte_tables_pass_what_they_should_and_little_else(level, planes, alike):
+    rng = np.random.default_rng(planes)
+    codes = rng.integers(0, 256, (200, planes, 64), dtype=np.uint8)
+    tables = rng.integers(0, 600 // planes, (planes, 256)).clip(max=255).astype(np.uint8)
+    tables[-1].sort()  # as norms are
+    if alike:
+        tables[:-1, 128:] = tables[:-1, :128]
+    sums = np.zeros((200, 64), dtype=int)
+    for plane in range(planes - 1):
+        sums += tables[plane][codes[:, plane]]
+    for limit in (0, 100, 254):
+        exact = np.flatnonzero(np.minimum(sums + tables[-1][codes[:, -1]], 255) <= limit)
+        least = np.flatnonzero(np.minimum(sums + tables[-1][codes[:, -1] // 8 * 8], 255) <= limit)
+        found = _native.filter_rows(codes, tables, limit, level)
+        assert set(exact) <= set(found.tolist()) <= set(least)
+        assert limit < 254 or len(exact) > 1000
+        assert (np.diff(found.astype(int)) > 0).all()
+
+
+@cache  # the reference is slow, and one for all levels and numbers of threads
+def reference_codes(m, effort):
+    quantizer, z, start = encoder_case(m)
+    before = simd.get_level()
+    simd.set_level("numpy")
+    codes = quantizer.encode(z, effort), quantizer.encode(z, effort, start=start)
+    simd.set_level(before)
+    return codes
+
+
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
 @pytest.mark.parametrize(
     "effort",
@@ -167,14 +206,10 @@ def test_plain_search_equals_the_reference(level):
     ],
 )
 def test_encoder_equals_the_reference(m, effort, level, threads):
-    rng = np.random.default_rng(m)
-    quantizer = AdditiveQuantizer(rng.standard_normal((m, 256, 6)).astype(np.float32))
-    z = rng.standard_normal((70, 6)).astype(np.float32) * np.float32(np.sqrt(m))
-    start = rng.integers(0, 256, (70, m), dtype=np.uint8)
-    found = quantizer.encode(z, effort), quantizer.encode(z, effort, start=start)
-    simd.set_level("numpy")
-    assert (found[0] == quantizer.encode(z, effort)).all()
-    assert (found[1] == quantizer.encode(z, effort, start=start)).all()
+    quantizer, z, start = encoder_case(m)
+    expected = reference_codes(m, effort)
+    assert (quantizer.encode(z, effort) == expected[0]).all()
+    assert (quantizer.encode(z, effort, start=start) == expected[1]).all()
 
 
 def test_ties_of_the_encoder_go_to_the_first_code(level):
