@@ -145,6 +145,7 @@ class Beam {
             select(m, e_.kernels->at_most(cost_.get(), now_.size() * K, bound(least), found_.data()));
             std::swap(now_, next_);
         }
+        if (now_.empty()) now_.assign(1, Entry{});  // no cost was a number
         std::memcpy(codes, now_[0].codes, (std::size_t)e_.m);
     }
 

@@ -218,6 +218,13 @@ def test_ties_of_the_encoder_go_to_the_first_code(level):
         assert (AdditiveQuantizer(books).encode(np.ones((70, 2), np.float32), effort) == 0).all()
 
 
+def test_vectors_that_are_not_numbers_get_some_codes(level):
+    books = np.random.default_rng(0).standard_normal((3, 256, 2)).astype(np.float32)
+    for effort in (Effort(), Effort(beam=5), Effort(beam=70, rounds=2)):
+        codes = AdditiveQuantizer(books).encode(np.full((3, 2), np.nan, np.float32), effort)
+        assert codes.shape == (3, 3)
+
+
 def test_more_effort_never_gives_worse_codes(level):
     rng = np.random.default_rng(0)
     quantizer = AdditiveQuantizer(rng.standard_normal((4, 256, 8)).astype(np.float32))
