@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import cycle, product
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from ccq_cli import peers
+from ccq_cli import inputs, peers
 from ccq_cli.console import out
-from ccq_core import CCQ, _native, simd, training
-from ccq_core.distances import check_metric
+from ccq_cli.points import DIM, points
+from ccq_core import _native, simd, training
 from ccq_core.features import FeatureSet
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Effort
-from ccq_core.table import CodeTable, TableView
 
-DIM = 64
 _RUNS = 7
 _SECONDS = 0.3
 _EFFORTS = {
@@ -50,6 +48,15 @@ def command() -> None:
 @click.option("--threads", multiple=True, type=int, default=(1,), show_default=True)
 @click.option("--metric", "metrics", multiple=True, default=("euclidean", "cosine"), show_default=True)
 @click.option("--level", "levels", multiple=True, help="SIMD levels; all that this CPU has by default.")
+@click.option(
+    "--input",
+    "names",
+    multiple=True,
+    type=click.Choice(inputs.NAMES),
+    default=inputs.NAMES[:1],
+    show_default=True,
+    help="Codes of a trained model, or inputs that are hard for a scan that prunes.",
+)
 @click.option("--plain", is_flag=True, help="Also look every row up in the exact tables.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def scan(
@@ -60,44 +67,48 @@ def scan(
     threads: Sequence[int],
     metrics: Sequence[str],
     levels: Sequence[str],
+    names: tuple[str, ...],
     plain: bool,
     as_json: bool,
 ) -> None:
     """Time exact searches, tables included, in ns per item and query."""
     levels = levels or simd.levels()[:-1]
     rows: list[dict[str, Any]] = []
-    for m in books:
-        model, codes = _codes(m)
-        latents = model.project({"image": points(_RUNS * max(queries), 5)})
-        for n in sizes:
-            view = _table(codes, n).view()
-            read = _time(partial(_native.read, view.everything.native, levels[0])) / n
-            for q, k in product(queries, ks):
-                faiss = peers.scan(m, n, q, k, DIM)
-                batches = cycle(np.split(latents[: _RUNS * q], _RUNS))
-                for metric, t, level in product(metrics, threads, levels):
-                    with _forced(level, t):
-                        seconds = _time(partial(_search, model, view, batches, metric, k))
-                    row: dict[str, Any] = {
-                        "level": level, "n": n, "m": m, "k": k, "queries": q, "threads": t, "metric": metric,
-                        "ns_per_item": seconds / n / q * 1e9, "read_ns_per_item": read * 1e9, "faiss": faiss,
-                    }  # fmt: skip
-                    if plain:
-                        row["plain_ns_per_item"] = _plain(model, view, batches, metric, k, level) / n / q * 1e9
-                    rows.append(row)
+    for m, n, name in product(books, sizes, names):
+        given = inputs.make(name, m, n)
+        read = _time(partial(_native.read, given.view.everything.native, levels[0])) / n
+        for q, k in product(queries, ks):
+            faiss = peers.scan(m, n, q, k, DIM)
+            for metric, t, level in product(metrics, threads, levels):
+                with _forced(level, t):
+                    seconds = _time(partial(_search, given, q, metric, k))
+                row: dict[str, Any] = {
+                    "level": level, "n": n, "m": m, "k": k, "queries": q, "threads": t, "metric": metric,
+                    "ns_per_item": seconds / n / q * 1e9, "read_ns_per_item": read * 1e9, "faiss": faiss,
+                }  # fmt: skip
+                if plain:
+                    with _forced(level, 1):
+                        row["plain_ns_per_item"] = _time(partial(_plain, given, q, metric, k, level)) / n / q * 1e9
+                if names != inputs.NAMES[:1]:
+                    row["input"] = name
+                rows.append(row)
     if as_json:
         click.echo(json.dumps(rows))
         return
-    names = list(rows[0]["faiss"] or {})
-    columns = ["level", "items", "M", "k", "q", "thr", "metric", "ns", "/read"] + ["/plain"] * plain
-    shown = Table(*columns, *[f"{name} /" for name in names], title="ns per item and query, and ratios")
+    rivals = list(rows[0]["faiss"] or {})
+    columns = ["input"] * ("input" in rows[0]) + ["level", "items", "M", "k", "q", "thr", "metric", "ns", "/read"]
+    shown = Table(
+        *columns, *["/plain"] * plain, *[f"{name} /" for name in rivals], title="ns per item and query, ratios"
+    )
     for row in rows:
-        cells = [row[key] for key in ("level", "n", "m", "k", "queries", "threads", "metric")]
+        keys = ("input", "level", "n", "m", "k", "queries", "threads", "metric")
         ns = row["ns_per_item"]
         ratios = [ns / row[key] for key in ("read_ns_per_item", "plain_ns_per_item") if key in row]
-        ratios += [row["faiss"][name] / ns for name in names]
-        shown.add_row(*map(str, cells), f"{ns:.4f}", *(f"{ratio:.2f}" for ratio in ratios))
-    out.print(shown, width=max(out.width, 110), crop=False)
+        ratios += [row["faiss"][name] / ns for name in rivals]
+        shown.add_row(
+            *(str(row[key]) for key in keys if key in row), f"{ns:.4f}", *(f"{ratio:.2f}" for ratio in ratios)
+        )
+    out.print(shown, width=max(out.width, 120), crop=False)
 
 
 @command.command("encode")
@@ -150,15 +161,6 @@ def train(sizes: Sequence[int], books: Sequence[int], iterations: int, as_json: 
     _print(rows, as_json, "training, one thread")
 
 
-def points(n: int, seed: int) -> NDArray[np.float32]:
-    """(n, 64) float32: 200 clusters of one shared, uneven shape."""
-    fixed, rng = np.random.default_rng(99), np.random.default_rng(seed)
-    centres = fixed.standard_normal((200, DIM))
-    shape = fixed.standard_normal((DIM, DIM)) / np.sqrt(DIM) * np.linspace(1.6, 0.2, DIM)[:, None]
-    x = 0.7 * centres[rng.integers(0, 200, n)] + rng.standard_normal((n, DIM)) @ shape
-    return np.asarray(x, dtype=np.float32)
-
-
 def _train(x: NDArray[np.float32], m: int, iterations: int) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """Codebooks (M, 256, 64) and codes (n, M) of points, by the training of `CCQ.fit`: one modality, mapped to itself.
 
@@ -180,38 +182,14 @@ def _train(x: NDArray[np.float32], m: int, iterations: int) -> tuple[NDArray[np.
     return codebooks, AdditiveQuantizer(codebooks).encode(x, EFFORTS[3])
 
 
-def _codes(m: int) -> tuple[CCQ, NDArray[np.uint8]]:
-    """A model of two modalities and the codes of its 200,000 training pairs."""
-    x = points(200_000, 3)
-    data = {"image": x, "text": x[:, ::-1] + 0.1 * points(200_000, 4)}
-    model = CCQ(bits=8 * m, iterations=3).fit({name: array[:20_000] for name, array in data.items()})
-    return model, model.encode(data)
+def _search(given: inputs.Input, queries: int, metric: str, k: int) -> None:
+    given.view.search(given.tables(queries, metric), k)
 
 
-def _table(codes: NDArray[np.uint8], n: int) -> CodeTable:
-    table = CodeTable(codes.shape[1])
-    rng = np.random.default_rng(0)
-    for lo in range(0, n, len(codes)):
-        part = codes[rng.permutation(len(codes))[: n - lo]]
-        table.append(np.arange(lo, lo + len(part)), part)
-    return table
-
-
-def _search(model: CCQ, view: TableView, batches: Iterator[NDArray[np.float32]], metric: str, k: int) -> None:
-    view.search(model.distance_tables_latent(next(batches), metric=check_metric(metric)), k)
-
-
-def _plain(
-    model: CCQ, view: TableView, batches: Iterator[NDArray[np.float32]], metric: str, k: int, level: str
-) -> float:
-    """Seconds of the same search by exact tables alone."""
-    rows = view.everything.native
-
-    def run() -> None:
-        planes = model.distance_tables_latent(next(batches), metric=check_metric(metric)).planes
-        _native.search(rows, planes, metric == "cosine", k, 1, level, plain=True)
-
-    return _time(run)
+def _plain(given: inputs.Input, queries: int, metric: str, k: int, level: str) -> None:
+    """The same search by exact tables alone."""
+    planes = given.tables(queries, metric).planes
+    _native.search(given.view.everything.native, planes, metric == "cosine", k, 1, level, plain=True)
 
 
 def _time(run: Callable[[], Any], runs: int = _RUNS) -> float:

@@ -189,7 +189,8 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
         const Segment& s = *piece.segment;
         for (std::size_t g = piece.first, end = piece.first + piece.full; g < end;) {
             const std::size_t n = std::min(kChunk, end - g);
-            if (best->strict() && best->bound() <= bound.least_key()) return;  // nothing can be better than what is held
+            // Nothing can be better than what is held?
+            if (!scan.plain && best->strict() && best->bound() <= bound.least_key()) return;
             if (!always_plain && !plain_left && std::isfinite(best->bound()) && !fit()) plain_left = kStretch * 4;
             if (always_plain || plain_left || !std::isfinite(best->bound())) {
                 plain(bound, s, g, n, best);
