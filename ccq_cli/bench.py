@@ -96,19 +96,19 @@ def scan(
         click.echo(json.dumps(rows))
         return
     rivals = list(rows[0]["faiss"] or {})
-    columns = ["input"] * ("input" in rows[0]) + ["level", "items", "M", "k", "q", "thr", "metric", "ns", "/read"]
-    shown = Table(
-        *columns, *["/plain"] * plain, *[f"{name} /" for name in rivals], title="ns per item and query, ratios"
+    keys = [key for key in ("input", "level", "n", "m", "k", "queries", "threads", "metric") if key in rows[0]]
+    out.print(
+        "ns per item and query; how many times a plain read, the plain float path; how many times faster than Faiss'"
     )
+    lines = [[*keys, "ns", "/read", *["/plain"] * plain, *rivals]]
     for row in rows:
-        keys = ("input", "level", "n", "m", "k", "queries", "threads", "metric")
         ns = row["ns_per_item"]
         ratios = [ns / row[key] for key in ("read_ns_per_item", "plain_ns_per_item") if key in row]
         ratios += [row["faiss"][name] / ns for name in rivals]
-        shown.add_row(
-            *(str(row[key]) for key in keys if key in row), f"{ns:.4f}", *(f"{ratio:.2f}" for ratio in ratios)
-        )
-    out.print(shown, width=max(out.width, 120), crop=False)
+        lines.append([*(str(row[key]) for key in keys), f"{ns:.4f}", *(f"{ratio:.2f}" for ratio in ratios)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        out.print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
 @command.command("encode")

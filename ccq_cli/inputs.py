@@ -53,10 +53,10 @@ def _of_points(m: int, n: int) -> Input:
     data = {"image": x, "text": x[:, ::-1] + 0.1 * points(200_000, 4)}
     model = CCQ(bits=8 * m, iterations=3).fit({name: array[:20_000] for name, array in data.items()})
     latents = model.project({"image": points(_QUERIES, 5)})
-    turn = count()
+    turns = count()
 
     def tables(q: int, metric: str) -> DistanceTables:
-        some = np.arange(next(turn) * q, next(turn) * q + q) % _QUERIES if q > 1 else [next(turn) % _QUERIES]
+        some = (next(turns) * q + np.arange(q)) % _QUERIES
         return model.distance_tables_latent(latents[some], metric=check_metric(metric))
 
     return Input(_view(model.encode(data), n), tables)
