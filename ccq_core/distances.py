@@ -20,11 +20,15 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ccq_core import _native, simd
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import Float32
+from ccq_core.memory import aligned_empty
+from ccq_core.quantizer import K
 
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[str, ...] = get_args(Metric)
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -68,26 +72,56 @@ def check_metric(metric: str) -> Metric:
     return metric  # type: ignore[return-value]
 
 
-def norm_table(norm_levels: Float32, metric: Metric) -> Float32:
-    """N (256,) float32 for squared-norm levels (256,)."""
-    if metric == "euclidean":
-        return norm_levels
+class TableMaker:
+    """Makes look-up tables.
+
+    Parameters
+    ----------
+    codebooks:
+        (M, 256, D) float32.
+    norm_levels:
+        (256,) float32, squared norms.
+    """
+
+    def __init__(self, codebooks: Float32, norm_levels: Float32) -> None:
+        m, k, dim = codebooks.shape
+        # By blocks of 64 codewords, so that each of 64 sums can have its own place in vectors, however long these are.
+        self._blocks = aligned_empty((m * k // _BLOCK, dim, _BLOCK), np.float32)
+        self._blocks[:] = codebooks.reshape(-1, _BLOCK, dim).transpose(0, 2, 1)
+        self._norms = {"euclidean": norm_levels, "cosine": _inverse_lengths(norm_levels)}
+
+    def __call__(self, z: Float32, metric: Metric) -> DistanceTables:
+        """Tables of latent queries z (q, D) float32."""
+        level = simd.get_level()
+        if level == simd.NUMPY:
+            return self.reference(z, metric)
+        cosine = metric == "cosine"
+        planes, square_norm = _native.distance_tables(
+            self._blocks, self._norms[metric], np.ascontiguousarray(z, np.float32), cosine, level
+        )
+        return DistanceTables(metric, planes, square_norm)
+
+    def reference(self, z: Float32, metric: Metric) -> DistanceTables:
+        """The same in NumPy."""
+        square_norm = np.zeros(len(z))
+        for column in z.T.astype(np.float64):
+            square_norm += column * column
+        if metric == "cosine":
+            length = np.where(square_norm > 0, np.sqrt(square_norm), 1.0)
+            left = (z / -length[:, None]).astype(np.float32)
+        else:
+            left = z * np.float32(-2.0)
+        count, dim, _ = self._blocks.shape
+        inner = np.zeros((len(z), count, _BLOCK), np.float32)
+        for d in range(dim):
+            inner += left[:, d, None, None] * self._blocks[:, d]
+        planes = np.empty((len(z), count * _BLOCK // K + 1, K), np.float32)
+        planes[:, :-1] = inner.reshape(len(z), -1, K)
+        planes[:, -1] = self._norms[metric]
+        return DistanceTables(metric, planes, square_norm)
+
+
+def _inverse_lengths(norm_levels: Float32) -> Float32:
     # A reconstruction of length zero points nowhere: its cosine with anything counts as 0.
     positive = norm_levels > 0
     return np.where(positive, 1.0 / np.sqrt(np.where(positive, norm_levels, 1.0)), 0.0).astype(np.float32)
-
-
-def distance_tables(codebooks: Float32, norms: Float32, z: Float32, metric: Metric) -> DistanceTables:
-    """Tables for latent queries z (q, D) float32, codebooks (M, 256, D) and the `norm_table` of the metric."""
-    m, k, dim = codebooks.shape
-    square_norm = np.einsum("qd,qd->q", z, z, dtype=np.float64)
-    if metric == "euclidean":
-        left = z * np.float32(-2.0)
-    else:
-        length = np.sqrt(square_norm)
-        length[length == 0] = 1.0
-        left = (z / -length[:, None]).astype(np.float32)
-    planes = np.empty((len(z), m + 1, k), np.float32)
-    np.matmul(left, codebooks.reshape(m * k, dim).T, out=planes.reshape(len(z), (m + 1) * k)[:, : m * k])
-    planes[:, -1] = norms
-    return DistanceTables(metric, planes, square_norm)

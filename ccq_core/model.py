@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from ccq_core import modelfile
-from ccq_core.distances import METRICS, DistanceTables, Metric, check_metric, distance_tables, norm_table
+from ccq_core.distances import METRICS, DistanceTables, Metric, TableMaker, check_metric
 from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
 from ccq_core.features import (
     MAX_ABS,
@@ -317,8 +317,7 @@ class CCQ:
     def distance_tables_latent(self, z: Float32, *, metric: Metric | None = None) -> DistanceTables:
         """AQD look-up tables of latent queries (q, D) float32."""
         self._fitted()
-        chosen = metric or check_metric(self.metric)
-        return distance_tables(self.codebooks_, self._norms[chosen], z, chosen)
+        return self._make_tables(z, metric or check_metric(self.metric))
 
     # -- the model file ----------------------------------------------------------------------------
 
@@ -395,7 +394,7 @@ class CCQ:
     def _restore(self) -> None:
         """Derive what is computed from learned state."""
         self._quantizer = AdditiveQuantizer(self.codebooks_)
-        self._norms = {metric: norm_table(self.norm_levels_, check_metric(metric)) for metric in METRICS}
+        self._make_tables = TableMaker(self.codebooks_, self.norm_levels_)
 
     def _fitted(self) -> dict[str, Modality]:
         if not self.modalities_:

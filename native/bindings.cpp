@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "dispatch.hpp"
+#include "distances.hpp"
 #include "encode.hpp"
 #include "pool.hpp"
 #include "scan.hpp"
@@ -127,13 +129,40 @@ nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t 
     return nb::make_tuple(owned(std::move(labels), {scan.queries, width}), owned(std::move(keys), {scan.queries, width}), counts);
 }
 
+using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Levels = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::tuple distance_tables(Tables blocks, Levels norms, Floats z, bool cosine, const std::string& level) {
+    ccq::Distances d;
+    d.m = blocks.shape(0) / 4;
+    d.dim = blocks.shape(1);
+    if (blocks.shape(0) % 4 != 0 || blocks.shape(2) != 64 || (std::uintptr_t)blocks.data() % 64 != 0)
+        throw std::invalid_argument("blocks: expected shape (4 m, dim, 64), aligned");
+    if (norms.shape(0) != ccq::kCodes || z.shape(1) != d.dim)
+        throw std::invalid_argument("expected norms of shape (256,) and z of shape (queries, dim)");
+    d.blocks = blocks.data();
+    d.norms = norms.data();
+    d.cosine = cosine;
+    d.kernels = kernels_named(level);
+    const std::size_t queries = z.shape(0), planes = d.m + 1;
+    float* const data = (float*)::operator new[]((queries * planes * ccq::kCodes + 1) * sizeof(float), std::align_val_t(64));
+    nb::capsule owner(data, [](void* p) noexcept { ::operator delete[](p, std::align_val_t(64)); });
+    auto squares = std::make_unique<double[]>(queries + 1);
+    {
+        nb::gil_scoped_release release;
+        ccq::distance_tables(d, z.data(), queries, data, squares.get());
+    }
+    return nb::make_tuple(nb::cast(nb::ndarray<nb::numpy, float>(data, {queries, planes, ccq::kCodes}, owner)),
+                          owned(std::move(squares), {queries}));
+}
+
 // What the byte tables alone pass: for tests of that, since a search is right whatever they let through.
 nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> tables, int limit,
                        const std::string& level) {
     const ccq::Kernels* const kernels = kernels_named(level);
     const std::size_t planes = codes.shape(1);
     if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes || codes.shape(2) != ccq::kGroup)
-        throw std::invalid_argument("codes: expected shape (groups, 2 to 17, 64)");
+        throw std::invalid_argument("codes: expected shape (groups, planes, 64) with 2 to 17 planes");
     if (tables.shape(0) != planes || tables.shape(1) != ccq::kCodes)
         throw std::invalid_argument("tables: expected shape (planes, 256)");
     struct alignas(64) Line {
@@ -200,6 +229,7 @@ NB_MODULE(_native, m) {
     m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false);
     m.def("encode", &encode_rows, "unary"_a, "cross"_a, "codes"_a, "beam"_a, "sweeps"_a, "rounds"_a, "start"_a, "threads"_a,
           "level"_a);
+    m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a, "z"_a, "cosine"_a, "level"_a);
     m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a);
     m.def("read", &read_rows, "rows"_a, "level"_a);
 }

@@ -1,5 +1,5 @@
-// The encoder's loops over costs, for a type F of float vectors:
-//   width, V, load, store, add, sub, smaller (elementwise), least (of all elements), at_most (a bit per element)
+// The loops over floats, of the encoder and of distance tables, for a type F of vectors:
+//   width, V, load, store, add, sub, mul, smaller (elementwise), least (of all elements), at_most (a bit per element)
 template <class F>
 struct Costs {
     using V = typename F::V;
@@ -63,5 +63,20 @@ struct Costs {
         std::uint32_t* const begin = out;
         for (std::size_t i = 0; i < n; i += kBlock) out = emit(at_most(cost + i, most), (std::uint32_t)i, out);
         return (std::size_t)(out - begin);
+    }
+
+    static void products(const float* z, std::size_t dim, const float* blocks, std::size_t count, float* out) {
+        for (std::size_t b = 0; b < count; ++b, out += kBlock) {
+            V sum[kVectors];
+#pragma GCC unroll 16
+            for (int u = 0; u < kVectors; ++u) sum[u] = F::all(0.f);
+            for (std::size_t d = 0; d < dim; ++d, blocks += kBlock) {
+                const V factor = F::all(z[d]);
+#pragma GCC unroll 16
+                for (int u = 0; u < kVectors; ++u) sum[u] = F::add(sum[u], F::mul(factor, F::load(blocks + F::width * u)));
+            }
+#pragma GCC unroll 16
+            for (int u = 0; u < kVectors; ++u) F::store(out + F::width * u, sum[u]);
+        }
     }
 };

@@ -178,6 +178,7 @@ struct Floats8 {
     static V all(float a) { return _mm256_set1_ps(a); }
     static V add(V a, V b) { return _mm256_add_ps(a, b); }
     static V sub(V a, V b) { return _mm256_sub_ps(a, b); }
+    static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
     static V smaller(V a, V b) { return _mm256_min_ps(a, b); }
     static float least(V a) {
         __m128 four = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

@@ -132,6 +132,7 @@ struct Floats16 {
     static V all(float a) { return _mm512_set1_ps(a); }
     static V add(V a, V b) { return _mm512_add_ps(a, b); }
     static V sub(V a, V b) { return _mm512_sub_ps(a, b); }
+    static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
     static V smaller(V a, V b) { return _mm512_min_ps(a, b); }
     static float least(V a) { return _mm512_reduce_min_ps(a); }
     static unsigned at_most(V a, V bound) { return _mm512_cmp_ps_mask(a, bound, _CMP_LE_OQ); }

@@ -65,6 +65,7 @@ struct Floats4 {
     static V all(float a) { return vdupq_n_f32(a); }
     static V add(V a, V b) { return vaddq_f32(a, b); }
     static V sub(V a, V b) { return vsubq_f32(a, b); }
+    static V mul(V a, V b) { return vmulq_f32(a, b); }
     static V smaller(V a, V b) { return vminq_f32(a, b); }
     static float least(V a) { return vminvq_f32(a); }
     static unsigned at_most(V a, V bound) {

@@ -51,6 +51,7 @@ struct Floats {
     static V all(float a) { return _mm_set1_ps(a); }
     static V add(V a, V b) { return _mm_add_ps(a, b); }
     static V sub(V a, V b) { return _mm_sub_ps(a, b); }
+    static V mul(V a, V b) { return _mm_mul_ps(a, b); }
     static V smaller(V a, V b) { return _mm_min_ps(a, b); }
     static float least(V a) {
         a = _mm_min_ps(a, _mm_movehl_ps(a, a));
@@ -68,6 +69,7 @@ struct Floats {
     static V all(float a) { return a; }
     static V add(V a, V b) { return a + b; }
     static V sub(V a, V b) { return a - b; }
+    static V mul(V a, V b) { return a * b; }
     static V smaller(V a, V b) { return b < a ? b : a; }
     static float least(V a) { return a; }
     static unsigned at_most(V a, V bound) { return a <= bound; }

@@ -23,6 +23,7 @@ constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int 
                    CostsOf::exchange,
                    CostsOf::sums,
                    CostsOf::costs_at_most,
+                   CostsOf::products,
                    read_all<Wide>};
     fill_filters<FilterOf>(k.filter, planes);
     return k;

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from ccq_core import _native, simd
-from ccq_core.distances import DistanceTables
+from ccq_core.distances import DistanceTables, TableMaker
 from ccq_core.errors import InvalidInputError
+from ccq_core.memory import aligned_empty
 from ccq_core.quantizer import AdditiveQuantizer, Effort
 from ccq_core.scan import Rows, Segment, reference_search, search
 
@@ -265,6 +266,19 @@ def test_environment_variables(variables, words):
     assert words in result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize(("m", "dim"), [(1, 1), (3, 7), (4, 64), (16, 33)])
+def test_tables_equal_the_reference(m, dim, metric, level):
+    rng = np.random.default_rng(m)
+    make = TableMaker(rng.standard_normal((m, 256, dim)).astype(np.float32), np.linspace(0, 3, 256, dtype=np.float32))
+    z = rng.standard_normal((5, dim)).astype(np.float32)
+    z[3] = 0
+    for latents in (z, z[:0], z[::-1], np.asfortranarray(z), z * np.float32(1e30)):
+        found, expected = make(latents, metric), make.reference(latents, metric)
+        assert np.array_equal(found.planes, expected.planes, equal_nan=True)
+        assert found.square_norm.tobytes() == expected.square_norm.tobytes()
+
+
 def test_arguments_of_the_wrong_shape_are_refused():
     codes, tables = np.zeros((2, 3, 64), np.uint8), np.zeros((1, 3, 256), np.float32)
     for segment, planes, used in (
@@ -284,6 +298,19 @@ def test_arguments_of_the_wrong_shape_are_refused():
             _native.search(rows, bad, False, 5, 1, "portable")
     with pytest.raises(ValueError, match="no level"):
         _native.search(rows, tables, False, 5, 1, "mmx")
+    norms, blocks = np.zeros(256, np.float32), aligned_empty((8, 3, 64), np.float32)
+    for b, n, z in (
+        (blocks[:7], norms, 3),
+        (blocks[:, :, :32].copy(), norms, 3),
+        (blocks, norms[1:], 3),
+        (blocks, norms, 4),
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            _native.distance_tables(b, n, np.zeros((1, z), np.float32), True, "portable")
+    with pytest.raises(ValueError, match="planes"):
+        _native.filter_rows(np.zeros((1, 18, 64), np.uint8), np.zeros((18, 256), np.uint8), 1, "portable")
+    with pytest.raises(ValueError, match="tables"):
+        _native.filter_rows(codes, np.zeros((2, 256), np.uint8), 1, "portable")
 
 
 def test_rows_keep_their_arrays_alive():

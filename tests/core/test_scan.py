@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ccq_core.distances import distance_tables, norm_table
+from ccq_core.distances import TableMaker
 from ccq_core.errors import InvalidInputError
 from ccq_core.scan import scan, top_k
 from tests.core.conftest import make_pairs
@@ -56,7 +56,7 @@ def test_zero_vectors_do_not_divide_by_zero():
     codebooks = np.zeros((2, 256, 3), np.float32)
     levels = np.zeros(256, np.float32)
     for metric, distance in (("cosine", 1.0), ("euclidean", 0.0)):
-        tables = distance_tables(codebooks, norm_table(levels, metric), np.zeros((1, 3), np.float32), metric)
+        tables = TableMaker(codebooks, levels)(np.zeros((1, 3), np.float32), metric)
         keys = scan(tables, 0, np.zeros((4, 3), np.uint8))
         assert tables.distances(keys[None]).tolist() == [[distance] * 4]
 
