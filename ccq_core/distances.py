@@ -115,8 +115,9 @@ class TableMaker:
         inner = np.zeros((len(z), count, _BLOCK), np.float32)
         for d in range(dim):
             inner += left[:, d, None, None] * self._blocks[:, d]
-        planes = np.empty((len(z), count * _BLOCK // K + 1, K), np.float32)
-        planes[:, :-1] = inner.reshape(len(z), -1, K)
+        m = count * _BLOCK // K
+        planes = np.empty((len(z), m + 1, K), np.float32)
+        planes[:, :m] = inner.reshape(len(z), m, K)
         planes[:, -1] = self._norms[metric]
         return DistanceTables(metric, planes, square_norm)
 

@@ -134,19 +134,20 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
     constexpr std::size_t N = 16;  // groups between looks at how many rows are suspect
     std::uint32_t* const begin = out;
     const __m256i most = _mm256_set1_epi8((char)limit);
+    std::uint64_t found[N];
     std::uint32_t rows[N * ccq::kGroup + 4];
     std::size_t seen = 0;
     for (std::size_t first = 0; first < groups; first += N) {
-        const std::size_t end = std::min(first + N, groups);
+        const std::size_t count = std::min(N, groups - first);
         const bool unlike = seen > 4 * (first + 4);  // twos are not alike enough: look up every code
-        std::uint32_t* to = rows;
-        for (std::size_t g = first; g < end; ++g) {
-            const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
-            if (live == 0) continue;
-            const std::uint8_t* group = codes + g * P * ccq::kGroup;
-            to = emit_few(live & (unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most)),
-                          (std::uint32_t)(g * ccq::kGroup), to);
+        const std::uint8_t* group = codes + first * P * ccq::kGroup;
+        for (std::size_t g = 0; g < count; ++g, group += P * ccq::kGroup) {
+            if (mask && mask[first + g] == 0) found[g] = 0;
+            else found[g] = unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most);
         }
+        std::uint32_t* to = rows;
+        for (std::size_t g = 0; g < count; ++g)
+            to = emit_few(mask ? found[g] & mask[first + g] : found[g], (std::uint32_t)((first + g) * ccq::kGroup), to);
         if (!unlike) {
             seen += (std::size_t)(to - rows);
             to = keep_qualified<P>(codes, tables, limit, rows, to);

@@ -1,4 +1,5 @@
 // Baseline of every CPU: plain C++, with the 16-byte vectors that the architecture always has.
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -24,15 +25,16 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
                    const std::uint64_t* mask, std::uint32_t* out) {
     std::uint32_t* const begin = out;
     for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
-        const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
-        if (live == 0) continue;
-        // One row at a time is fastest: more in flight need more registers, and look-ups are bound by loads anyway.
+        if (mask && mask[g] == 0) continue;
+        std::uint32_t* const first = out;
+        // One row at a time, and nothing else in registers: look-ups are bound by loads, and spilled registers are more.
         for (std::size_t j = 0; j < ccq::kGroup; ++j) {
             std::uint32_t sum = tables[codes[j]];
 #pragma GCC unroll 17
             for (std::size_t m = 1; m < P; ++m) sum += tables[256 * m + codes[m * ccq::kGroup + j]];
-            if (__builtin_expect(sum <= limit, 0) && live >> j & 1) *out++ = (std::uint32_t)(g * ccq::kGroup + j);
+            if (__builtin_expect(sum <= limit, 0)) *out++ = (std::uint32_t)(g * ccq::kGroup + j);
         }
+        if (mask) out = std::remove_if(first, out, [&](std::uint32_t row) { return !(mask[g] >> row % ccq::kGroup & 1); });
     }
     return (std::size_t)(out - begin);
 }
