@@ -65,18 +65,16 @@ struct Costs {
         return (std::size_t)(out - begin);
     }
 
-    static void products(const float* z, std::size_t dim, const float* blocks, std::size_t count, float* out) {
-        for (std::size_t b = 0; b < count; ++b, out += kBlock) {
-            V sum[kVectors];
+    static void products(const float* z, std::size_t dim, const float* block, float* out) {
+        V sum[kVectors];
 #pragma GCC unroll 16
-            for (int u = 0; u < kVectors; ++u) sum[u] = F::all(0.f);
-            for (std::size_t d = 0; d < dim; ++d, blocks += kBlock) {
-                const V factor = F::all(z[d]);
+        for (int u = 0; u < kVectors; ++u) sum[u] = F::all(0.f);
+        for (std::size_t d = 0; d < dim; ++d, block += kBlock) {
+            const V factor = F::all(z[d]);
 #pragma GCC unroll 16
-                for (int u = 0; u < kVectors; ++u) sum[u] = F::add(sum[u], F::mul(factor, F::load(blocks + F::width * u)));
-            }
-#pragma GCC unroll 16
-            for (int u = 0; u < kVectors; ++u) F::store(out + F::width * u, sum[u]);
+            for (int u = 0; u < kVectors; ++u) sum[u] = F::add(sum[u], F::mul(factor, F::load(block + F::width * u)));
         }
+#pragma GCC unroll 16
+        for (int u = 0; u < kVectors; ++u) F::store(out + F::width * u, sum[u]);
     }
 };

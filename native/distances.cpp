@@ -7,16 +7,21 @@
 namespace ccq {
 
 void distance_tables(const Distances& d, const float* z, std::size_t queries, float* planes, double* square_norms) {
-    std::vector<float> left(d.dim);
-    for (std::size_t q = 0; q < queries; ++q, z += d.dim, planes += (d.m + 1) * kCodes) {
+    const std::size_t size = (d.m + 1) * kCodes;
+    std::vector<float> left(queries * d.dim);
+    for (std::size_t q = 0; q < queries; ++q) {
+        const float* const from = z + q * d.dim;
         double square = 0;
-        for (std::size_t i = 0; i < d.dim; ++i) square += (double)z[i] * z[i];
+        for (std::size_t i = 0; i < d.dim; ++i) square += (double)from[i] * from[i];
         const double length = square > 0 ? std::sqrt(square) : 1;
-        for (std::size_t i = 0; i < d.dim; ++i) left[i] = d.cosine ? (float)(z[i] / -length) : -2.f * z[i];
-        d.kernels->products(left.data(), d.dim, d.blocks, d.m * kCodes / 64, planes);
-        std::copy_n(d.norms, kCodes, planes + d.m * kCodes);
+        for (std::size_t i = 0; i < d.dim; ++i) left[q * d.dim + i] = d.cosine ? (float)(from[i] / -length) : -2.f * from[i];
+        std::copy_n(d.norms, kCodes, planes + q * size + d.m * kCodes);
         square_norms[q] = square;
     }
+    // Codewords of a block stay near while all queries meet them.
+    for (std::size_t b = 0; b < d.m * kCodes / 64; ++b)
+        for (std::size_t q = 0; q < queries; ++q)
+            d.kernels->products(&left[q * d.dim], d.dim, d.blocks + b * d.dim * 64, planes + q * size + b * 64);
 }
 
 }  // namespace ccq

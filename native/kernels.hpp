@@ -48,9 +48,9 @@ using Sums = void (*)(const float* base, const float* const* rows, int count, fl
 // The i with cost[i] <= bound, ascending; n is a multiple of 64. Returns how many.
 using AtMost = std::size_t (*)(const float* cost, std::size_t n, float bound, std::uint32_t* out);
 
-// Inner products of a vector with `count` blocks of 64 others, which lie as [count][dim][64]; each is summed in order of
-// dimension. `blocks` and `out` are 64-byte aligned.
-using Products = void (*)(const float* z, std::size_t dim, const float* blocks, std::size_t count, float* out);
+// Inner products of a vector with 64 others, which lie as [dim][64]; each is summed in order of dimension. `block` and `out`
+// are 64-byte aligned.
+using Products = void (*)(const float* z, std::size_t dim, const float* block, float* out);
 
 // Read every byte and do next to nothing with it: what any scan of them must take.
 using Read = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t n);
