@@ -47,7 +47,7 @@ class Bound {
         least_room_ = magnitude * 1e-30 + 1e-300;
     }
 
-    // Whether byte tables can be made; if not, only `key` serves.
+    // Whether byte tables can be made: all entries are finite, and not huge. If not, only `key` serves.
     bool finite() const { return finite_; }
 
     double key(const std::uint8_t* row) const {
@@ -123,6 +123,7 @@ class Bound {
     static Range range(const float* t, const std::uint8_t* used) {
         constexpr float kInfinity = std::numeric_limits<float>::infinity();
         constexpr std::size_t kLanes = 8;
+        constexpr float kTooLarge = 1e36f;  // differences of such entries, and their inverse, leave the range of float
         float least[kLanes], most[kLanes];
         std::uint32_t odd[kLanes];
         for (std::size_t i = 0; i < kLanes; ++i) least[i] = kInfinity, most[i] = -kInfinity, odd[i] = 0;
@@ -132,7 +133,7 @@ class Bound {
                 const float low = counts ? t[j + i] : kInfinity, high = counts ? t[j + i] : -kInfinity;
                 least[i] = low < least[i] ? low : least[i];
                 most[i] = high > most[i] ? high : most[i];
-                odd[i] |= counts & !(std::fabs(t[j + i]) < kInfinity);
+                odd[i] |= counts & !(std::fabs(t[j + i]) < kTooLarge);
             }
         }
         Range r{kInfinity, -kInfinity, true};

@@ -267,6 +267,10 @@ class Guesser {
         if (total >= kTwoSamplesFrom) {
             // The more results, the more a larger sample saves.
             large_.emplace(groups, std::min(kMostSampled, total / (scan.k < 100 ? 256 : 32)), (std::size_t)scan.planes);
+            if (large_->seen() == 0) {  // rows take part where none was looked for
+                large_.reset();
+                return;
+            }
             k = (double)(large_rank_ = rank_for(k * (double)large_->seen() / rows));
             rows = (double)large_->seen();
         }

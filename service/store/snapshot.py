@@ -51,15 +51,17 @@ class SQLiteSnapshot:
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
-        yield from self._db.execute(
-            f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
-        )
+        sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
+        # No `yield from`: whoever stops early would close the cursor, which later reads need.
+        for row in self._db.execute(sql):  # noqa: UP028
+            yield row
 
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """Seq, id and (if wanted) payload, for those that exist."""
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
         for seq in seqs:
-            yield from self._db.execute(sql, (seq,))
+            for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
+                yield row
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""

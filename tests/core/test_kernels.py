@@ -20,7 +20,20 @@ from ccq_core.memory import aligned_empty
 from ccq_core.quantizer import AdditiveQuantizer, Effort
 from ccq_core.scan import Rows, Segment, reference_search, search
 
-KINDS = ("gauss", "whole", "sorted", "outlier", "constant", "tiny", "far", "few codes", "odd norms", "zero", "huge")
+KINDS = (
+    "gauss",
+    "whole",
+    "sorted",
+    "outlier",
+    "constant",
+    "tiny",
+    "far",
+    "few codes",
+    "odd norms",
+    "zero",
+    "huge",
+    "beyond",
+)
 SIZES = (1, 2, 9, 15, 17, 63, 64, 65, 127, 128, 129, 1000, 4095, 4097, 20_000)
 
 
@@ -75,6 +88,8 @@ def make_case(kind: str, n: int, planes: int, queries: int, cosine: bool, live: 
             inner[:] = 0
         case "huge":
             inner *= np.float32(1e30)
+        case "beyond":  # differences overflow float32
+            inner = (inner.astype(np.float64) * 1e38).clip(-3e38, 3e38)
     used = np.zeros((planes, 256), dtype=bool)
     for plane in range(planes):
         used[plane, codes[:, plane]] = True
@@ -145,6 +160,22 @@ def test_a_sample_that_promises_too_much_is_not_believed(level, queries, n, samp
     tables = DistanceTables("euclidean", inner, np.zeros(queries))
     rows = Rows([Segment(grouped(codes, rng), n)], n, 3)
     assert_same(search(rows, tables, 100), reference_search(rows, tables, 100))
+
+
+def test_rows_take_part_where_no_sample_looks(level):
+    """As of a filter: one run of neighbours, between the groups of the large sample, on one of the small sample."""
+    total, planes = 4096, 5
+    rng = np.random.default_rng(0)
+    large, small = ([(i * total + (i * 2654435761) % total) // n for i in range(n)] for n in (16, 4))
+    inside = next(group for group in small if group not in large)
+    mask = np.zeros(total, np.uint64)
+    mask[max(g for g in large if g < inside) + 1 : min(g for g in large if g > inside)] = np.iinfo(np.uint64).max
+    codes = rng.integers(0, 256, (total, planes, 64), dtype=np.uint8)
+    tables = DistanceTables("euclidean", rng.standard_normal((1, planes, 256)).astype(np.float32), np.zeros(1))
+    live = 64 * int((mask > 0).sum())
+    assert live > 64 * 64
+    rows = Rows([Segment(codes, 64 * total, mask)], live, planes)
+    assert_same(search(rows, tables, 10), reference_search(rows, tables, 10))
 
 
 def test_plain_search_equals_the_reference(level):

@@ -3,14 +3,17 @@
 import asyncio
 import threading
 
+import orjson
 import pytest
 
 import service.gathering
+from service.errors import ReplyTooLargeError
 from service.gathering import MOST_TOGETHER, Gathering
 from service.responses import Json
+from service.searching import search_together
 from service.settings import Settings
 from service.workers import Workers
-from tests.service.harness import features
+from tests.service.harness import InProcess, features, fill
 
 
 class Searches:
@@ -128,6 +131,20 @@ def test_a_search_that_nobody_waits_for_any_more_is_left_out(monkeypatch):
         assert (await later[0]).body == b'"later"'
 
     run(play())
+
+
+def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
+    service = InProcess(tmp_path / "data", max_reply_bytes=1024)
+    service.create()
+    fill(service)
+    collection = service.catalog.collection("default")
+    small, large = (
+        orjson.dumps({"query": features(1), "database": "image", "limit": n, "with_payload": False}) for n in (1, 40)
+    )
+    answers = search_together(collection, [small, large, small, large, small], service.settings)
+    service.close()
+    assert [isinstance(answer, ReplyTooLargeError) for answer in answers] == [False, True] * 2 + [False]
+    assert answers[0]["results"] == answers[2]["results"] == answers[4]["results"]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
