@@ -9,7 +9,8 @@ struct Costs {
     static std::uint64_t at_most(const float* cost, V bound) {
         std::uint64_t found = 0;
 #pragma GCC unroll 16
-        for (int u = 0; u < kVectors; ++u) found |= (std::uint64_t)F::at_most(F::load(cost + F::width * u), bound) << (F::width * u);
+        for (int u = 0; u < kVectors; ++u)
+            found |= (std::uint64_t)F::at_most(F::load(cost + F::width * u), bound) << (F::width * u);
         return found;
     }
 

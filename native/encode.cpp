@@ -1,12 +1,11 @@
 #include "encode.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <utility>
 #include <vector>
+
+#include "aligned.hpp"
 
 namespace ccq {
 namespace {
@@ -15,23 +14,14 @@ constexpr std::size_t K = kCodes;
 constexpr std::size_t kMost = kMaxPlanes - 1;
 constexpr std::size_t kLanes = 64;
 
-struct Freed {
-    void operator()(float* p) const { std::free(p); }
-};
-using Floats = std::unique_ptr<float[], Freed>;
-
-// n floats from a cache line on; n is a multiple of 16.
-Floats aligned(std::size_t n) {
-    void* const p = std::aligned_alloc(64, n * sizeof(float));
-    if (!p) throw std::bad_alloc();
-    return Floats((float*)p);
-}
+using Floats = Aligned<float>;
 
 // One vector, with the costs of all its codes given the others: sums[m][j] = unary_m[j] + sum_{l != m} cross_{l,m}[b_l, j].
 // While codes stay, the costs stay; where one changes, M rows of the table say what it does to the others.
 class Point {
    public:
-    explicit Point(const Encoding& e) : e_(e), size_((std::size_t)e.m * K), sums_(aligned(size_)), trial_(aligned(size_)) {}
+    explicit Point(const Encoding& e)
+        : e_(e), size_((std::size_t)e.m * K), sums_(aligned<float>(size_)), trial_(aligned<float>(size_)) {}
 
     void take(const float* unary) { unary_ = unary; }
 
@@ -134,7 +124,12 @@ void Point::local_search(std::uint8_t* codes) {
 class Beam {
    public:
     explicit Beam(const Encoding& e)
-        : e_(e), width_((std::size_t)e.beam), cost_(aligned(width_ * K)), shared_(aligned(width_ * K)), found_(width_ * K), made_(width_) {}
+        : e_(e),
+          width_((std::size_t)e.beam),
+          cost_(aligned<float>(width_ * K)),
+          shared_(aligned<float>(width_ * K)),
+          found_(width_ * K),
+          made_(width_) {}
 
     void search(const float* unary, std::uint8_t* codes) {
         now_.assign(1, Entry{});
@@ -208,7 +203,8 @@ class Beam {
             const auto before = [&](std::uint32_t a, std::uint32_t b) {
                 return cost_[a] < cost_[b] || (cost_[a] == cost_[b] && a < b);
             };
-            std::partial_sort(found_.begin(), found_.begin() + (std::ptrdiff_t)kept, found_.begin() + (std::ptrdiff_t)count, before);
+            const auto begin = found_.begin();
+            std::partial_sort(begin, begin + (std::ptrdiff_t)kept, begin + (std::ptrdiff_t)count, before);
             for (std::size_t i = 0; i < kept; ++i) keep(m, i, found_[i]);
             return;
         }

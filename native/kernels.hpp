@@ -28,7 +28,8 @@ struct Hit {
     std::uint32_t query;
 };
 
-// Many queries: the same for `width` queries at once, none too many, with tables interleaved as [P][256][width] and one limit per query.
+// Many queries: the same for `width` queries at once, and no hit too many, with tables interleaved as [P][256][width] and
+// one limit per query.
 //   out     room for 64 * groups * width hits
 using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
                                     const std::uint8_t* limits, const std::uint64_t* mask, Hit* out);

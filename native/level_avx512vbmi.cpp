@@ -41,7 +41,7 @@ inline void load_table(const std::uint8_t* bytes, __m512i* table) {
 void prepare(std::uint8_t* tables, int planes) {
     const std::uint8_t* norms = tables + 256 * (planes - 1);
     for (int i = 0; i < 64; ++i)
-        tables[256 * planes + i] = std::min(std::min(norms[4 * i], norms[4 * i + 1]), std::min(norms[4 * i + 2], norms[4 * i + 3]));
+        tables[256 * planes + i] = *std::min_element(norms + 4 * i, norms + 4 * i + 4);
 }
 
 // Row numbers of what was found in up to 64 groups. A branch on every group, between look-ups, would be resolved late and

@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <new>
 #include <optional>
 
+#include "aligned.hpp"
 #include "bound.hpp"
+#include "exact.hpp"
+#include "groups.hpp"
 #include "pool.hpp"
 
 namespace ccq {
@@ -28,135 +29,7 @@ constexpr std::size_t kTwoSamplesFrom = 1024;
 constexpr std::size_t kMostSampled = 1024;
 constexpr std::size_t kParallelFrom = 1 << 12;  // groups per thread and query that are worth waking a thread
 
-// A run of full groups of one segment, and how many rows of the partial group at the segment's end go with them.
-struct Piece {
-    const Segment* segment;
-    std::size_t first, full, rest;
-};
-using Pieces = std::vector<Piece>;
-
-// Groups are numbered through all segments.
-class Groups {
-   public:
-    explicit Groups(const std::vector<Segment>& segments) : segments_(segments), starts_(segments.size() + 1, 0) {
-        for (std::size_t s = 0; s < segments.size(); ++s)
-            starts_[s + 1] = starts_[s] + (segments[s].rows + kGroup - 1) / kGroup;
-    }
-
-    std::size_t count() const { return starts_.back(); }
-
-    // The groups from begin up to end. A partial one belongs to those that hold its number.
-    Pieces range(std::size_t begin, std::size_t end) const {
-        Pieces out;
-        for (std::size_t s = 0; s < segments_.size(); ++s) {
-            const std::size_t lo = std::max(begin, starts_[s]), hi = std::min(end, starts_[s + 1]);
-            if (lo >= hi) continue;
-            const std::size_t first = lo - starts_[s], last = hi - starts_[s];
-            const std::size_t full = std::min(last, segments_[s].rows / kGroup);
-            const std::size_t rest = last > full ? segments_[s].rows % kGroup : 0;
-            out.push_back({&segments_[s], first, full > first ? full - first : 0, rest});
-        }
-        return out;
-    }
-
-    // About n full groups from everywhere, one of each n-th part, shaken so that no period of the data is met. Call
-    // visit(segment, group) for each.
-    template <class Visit>
-    void sample(std::size_t n, Visit visit) const {
-        for (std::size_t i = 0; i < n; ++i) {
-            const std::size_t number = std::min(count() - 1, (i * count() + (i * 2654435761u) % count()) / n);
-            const auto s = (std::size_t)(std::upper_bound(starts_.begin(), starts_.end(), number) - starts_.begin() - 1);
-            const std::size_t group = number - starts_[s];
-            if (group < segments_[s].rows / kGroup) visit(segments_[s], group);
-        }
-    }
-
-   private:
-    const std::vector<Segment>& segments_;
-    std::vector<std::size_t> starts_;
-};
-
-inline std::uint64_t live(const Segment& s, std::size_t group) { return s.mask ? s.mask[group] : ~std::uint64_t{0}; }
-
-template <class T>
-struct Free {
-    void operator()(T* p) const { ::operator delete[](p, std::align_val_t(64)); }
-};
-template <class T>
-using Aligned = std::unique_ptr<T[], Free<T>>;
-template <class T>
-Aligned<T> aligned(std::size_t n) {
-    return Aligned<T>(static_cast<T*>(::operator new[](n * sizeof(T), std::align_val_t(64))));
-}
-
-// Exact keys of the live rows of a group, offered as they come.
-void offer_rows(const Bound& bound, const Segment& s, std::size_t group, std::size_t rows, TopK* best) {
-    std::uint64_t mask = live(s, group);
-    if (rows < kGroup) mask &= (std::uint64_t{1} << rows) - 1;
-    const std::uint8_t* codes = s.codes + group * (std::size_t)bound.planes() * kGroup;
-    for (; mask; mask &= mask - 1) {
-        const std::size_t row = (std::size_t)__builtin_ctzll(mask);
-        best->offer(bound.key(codes + row), s.label(group * kGroup + row));
-    }
-}
-
-// The same for full groups of which all rows live, four sums in flight. The plain way to search; P is known.
-template <int P, bool Cosine>
-void plain_groups(const float* t, const Segment& s, std::size_t first, std::size_t groups, TopK* best) {
-    const std::uint8_t* codes = s.codes + first * (std::size_t)P * kGroup;
-    for (std::size_t g = first; g < first + groups; ++g, codes += (std::size_t)P * kGroup) {
-        for (std::size_t j = 0; j < kGroup; j += 4) {
-            double key[4];
-            for (int i = 0; i < 4; ++i) key[i] = t[codes[j + (std::size_t)i]];
-#pragma GCC unroll 17
-            for (int m = 1; m + 1 < P; ++m)
-                for (int i = 0; i < 4; ++i) key[i] += (double)t[256 * m + codes[(std::size_t)m * kGroup + j + (std::size_t)i]];
-            for (int i = 0; i < 4; ++i) {
-                const double last = t[256 * (P - 1) + codes[(std::size_t)(P - 1) * kGroup + j + (std::size_t)i]];
-                key[i] = Cosine ? key[i] * last : key[i] + last;
-            }
-            const double b = best->bound();
-            if ((key[0] <= b) | (key[1] <= b) | (key[2] <= b) | (key[3] <= b))
-                for (int i = 0; i < 4; ++i) best->offer(key[i], s.label(g * kGroup + j + (std::size_t)i));
-        }
-    }
-}
-
-// Exact keys of some rows of a run of groups.
-template <int P, bool Cosine>
-void keys_of(const float* t, const std::uint8_t* codes, const std::uint32_t* rows, std::size_t count, double* keys) {
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::uint8_t* c = codes + rows[i] / kGroup * (std::size_t)P * kGroup + rows[i] % kGroup;
-        double sum = t[c[0]];
-#pragma GCC unroll 17
-        for (std::size_t m = 1; m + 1 < P; ++m) sum += (double)t[256 * m + c[m * kGroup]];
-        const double last = t[256 * (P - 1) + c[(P - 1) * kGroup]];
-        keys[i] = Cosine ? sum * last : sum + last;
-    }
-}
-
-struct Exact {
-    void (*groups)(const float*, const Segment&, std::size_t, std::size_t, TopK*);
-    void (*keys)(const float*, const std::uint8_t*, const std::uint32_t*, std::size_t, double*);
-};
-
-template <int... I>
-Exact pick_exact(int planes, bool cosine, std::integer_sequence<int, I...>) {
-    static constexpr Exact kSums[] = {{plain_groups<kMinPlanes + I, false>, keys_of<kMinPlanes + I, false>}...};
-    static constexpr Exact kCosines[] = {{plain_groups<kMinPlanes + I, true>, keys_of<kMinPlanes + I, true>}...};
-    return (cosine ? kCosines : kSums)[planes - kMinPlanes];
-}
-
-Exact exact_of(const Bound& bound) {
-    return pick_exact(bound.planes(), bound.cosine(), std::make_integer_sequence<int, kMaxPlanes - kMinPlanes + 1>{});
-}
-
-void plain(const Bound& bound, const Segment& s, std::size_t first, std::size_t groups, TopK* best) {
-    if (!s.mask) return exact_of(bound).groups(bound.exact(), s, first, groups, best);
-    for (std::size_t g = first; g < first + groups; ++g) offer_rows(bound, s, g, kGroup, best);
-}
-
-// One query over some pieces. `plain`: by exact tables alone.
+// One query over some pieces. `always_plain`: by exact tables alone.
 void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool always_plain, TopK* best) {
     const auto bytes = aligned<std::uint8_t>(byte_table_size(scan.planes));
     const auto rows = aligned<std::uint32_t>(kChunk * kGroup);
