@@ -67,6 +67,7 @@ struct Kernels {
     Prepare prepare;                     // null where there is nothing to derive
     Filter filter[kMaxPlanes + 1];       // by number of planes; null below kMinPlanes
     Batch batches[2];                    // the narrower first
+    int rows_worth;                      // so many rows take as long to look up exactly as a group by the filter
     Best best;
     Exchange exchange;
     Sums sums;

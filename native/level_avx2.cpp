@@ -192,7 +192,7 @@ struct Floats8 {
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx2 = make_kernels<FilterOf, Vec16, Vec32, Costs<Floats8>>("avx2", prepare, 4, 17);
+const Kernels kAvx2 = make_kernels<FilterOf, Vec16, Vec32, Costs<Floats8>>("avx2", prepare, 4, 17, 3);
 }
 CCQ_TARGET_END
 #endif

@@ -141,7 +141,7 @@ struct Floats16 {
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx512Vbmi = make_kernels<FilterOf, Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 24, 42);
+const Kernels kAvx512Vbmi = make_kernels<FilterOf, Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 24, 42, 1);
 }
 CCQ_TARGET_END
 #endif

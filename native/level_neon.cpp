@@ -77,6 +77,6 @@ struct Floats4 {
 }  // namespace
 
 namespace ccq {
-const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats4>>("neon", nullptr, 4, 4);
+const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats4>>("neon", nullptr, 4, 4, 4);
 }
 #endif

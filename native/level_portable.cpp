@@ -81,5 +81,5 @@ struct Floats {
 }  // namespace
 
 namespace ccq {
-const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats>>("portable", nullptr, 2, 2);
+const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats>>("portable", nullptr, 2, 2, 10);
 }

@@ -58,6 +58,14 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
         return true;
     };
 
+    // Whether so few rows of some groups take part, by one word in eight, that they are better looked up one by one.
+    const auto few = [&](const Segment& s, std::size_t first, std::size_t groups) {
+        if (!s.mask) return false;
+        std::size_t rows = 0, words = 0;
+        for (std::size_t g = first; g < first + groups; g += 8, ++words) rows += (std::size_t)__builtin_popcountll(s.mask[g]);
+        return rows <= words * (std::size_t)scan.kernels->rows_worth;
+    };
+
     for (const Piece& piece : pieces) {
         const Segment& s = *piece.segment;
         for (std::size_t g = piece.first, end = piece.first + piece.full; g < end;) {
@@ -65,7 +73,7 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
             // Nothing can be better than what is held?
             if (!scan.plain && best->strict() && best->bound() <= bound.least_key()) return;
             if (!always_plain && !plain_left && std::isfinite(best->bound()) && !fit()) plain_left = kStretch * 4;
-            if (always_plain || plain_left || !std::isfinite(best->bound())) {
+            if (always_plain || plain_left || !std::isfinite(best->bound()) || few(s, g, n)) {
                 plain(bound, s, g, n, best);
                 if (!std::isfinite(best->bound())) best->shrink();
                 plain_left -= std::min(plain_left, n);
@@ -232,9 +240,8 @@ Bound bound_of(const Scan& scan, std::size_t query) {
     return {scan.tables + query * (std::size_t)scan.planes * kCodes, scan.planes, scan.cosine, scan.used};
 }
 
-std::vector<Candidate> search_one(const Scan& scan, const Guesser& guess, const std::vector<Pieces>& parts, std::size_t query) {
-    const Bound bound = bound_of(scan, query);
-    double first = guess(bound);
+// One query by itself; `first`: a guess at its k-th best key.
+std::vector<Candidate> search_one(const Scan& scan, const std::vector<Pieces>& parts, const Bound& bound, double first) {
     for (;; first = kInfinity) {
         std::vector<TopK> best(parts.size(), TopK(scan.k, first));
         run_parallel(parts.size(), [&](std::size_t i) { scan_pieces(scan, parts[i], bound, scan.plain, &best[i]); });
@@ -247,10 +254,12 @@ std::vector<Candidate> search_one(const Scan& scan, const Guesser& guess, const 
 void search_batch(const Scan& scan, const Guesser& guess, const std::vector<Pieces>& parts, const Batch& batch, std::size_t begin,
                   std::size_t end, std::vector<std::vector<Candidate>>* out) {
     std::vector<Bound> bounds;
+    std::vector<double> first;
     std::vector<TopK> empty;
     for (std::size_t q = begin; q < end; ++q) {
         bounds.push_back(bound_of(scan, q));
-        empty.emplace_back(scan.k, guess(bounds.back()));
+        first.push_back(guess(bounds.back()));
+        empty.emplace_back(scan.k, first.back());
     }
     std::vector<std::vector<TopK>> best(parts.size(), empty);
     std::vector<char> fine(parts.size(), 0);
@@ -261,7 +270,7 @@ void search_batch(const Scan& scan, const Guesser& guess, const std::vector<Piec
         TopK& top = best[0][q - begin];
         for (std::size_t i = 1; i < parts.size(); ++i) top.merge(best[i][q - begin]);
         const bool complete = all_fine && top.size() >= std::min<std::uint64_t>(scan.k, scan.rows);
-        (*out)[q] = complete ? top.finish() : search_one(scan, guess, parts, q);
+        (*out)[q] = complete ? top.finish() : search_one(scan, parts, bounds[q - begin], first[q - begin]);
     }
 }
 
@@ -280,8 +289,12 @@ std::vector<std::vector<Candidate>> search(const Scan& scan) {
         for (const Batch& b : scan.kernels->batches)
             if (batches && left >= (std::size_t)b.from) batch = &b;
         const std::size_t n = batch ? std::min((std::size_t)batch->width, left) : 1;
-        if (batch) search_batch(scan, guess, parts, *batch, q, q + n, &out);
-        else out[q] = search_one(scan, guess, parts, q);
+        if (batch) {
+            search_batch(scan, guess, parts, *batch, q, q + n, &out);
+        } else {
+            const Bound bound = bound_of(scan, q);
+            out[q] = search_one(scan, parts, bound, guess(bound));
+        }
         q += n;
     }
     return out;

@@ -13,12 +13,13 @@ constexpr ccq::Batch make_batch(int from, std::integer_sequence<int, I...>) {
 
 // Narrow and Wide: vectors of the two kinds of batches, which pay from so many queries.
 template <template <int> class FilterOf, class Narrow, class Wide, class CostsOf>
-constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int narrow_from, int wide_from) {
+constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int narrow_from, int wide_from, int rows_worth) {
     constexpr auto planes = std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{};
     ccq::Kernels k{name,
                    prepare,
                    {},
                    {make_batch<Narrow>(narrow_from, planes), make_batch<Wide>(wide_from, planes)},
+                   rows_worth,
                    CostsOf::best,
                    CostsOf::exchange,
                    CostsOf::sums,

@@ -114,7 +114,7 @@ class TopK {
         double high = low_;
         for (const auto& c : kept_) low_ = std::min(low_, c.key), high = std::max(high, c.key);
         scale_ = (kHalf * kHalf - 1) / (high - low_);
-        return std::isfinite(scale_);
+        return std::isfinite(scale_) && std::isfinite(high - low_);
     }
 
     std::uint32_t digit(const Candidate& c) const {

@@ -6,7 +6,9 @@ A search that finds a free thread starts at once: nothing is ever delayed in the
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from service.collection import Collection
@@ -16,9 +18,10 @@ from service.settings import Settings
 from service.workers import Workers
 
 MOST_TOGETHER = 64
-# Long bodies, filters and batches may take far longer than other searches, which should not wait for them.
+# Long bodies, filters, batches and a `limit` of 100 and more may take far longer than other searches, which should not wait
+# for them, and the replies may be long.
 _MOST_BYTES = 1 << 18
-_ALONE = (b'"filter"', b'"queries"')
+_ALONE = re.compile(rb'"filter"|"queries"|"limit"\s*:\s*\d{3}')
 
 
 @dataclass(eq=False)
@@ -30,9 +33,17 @@ class _Waiting:
     def goes_with(self, other: _Waiting) -> bool:
         return self.collection is other.collection and self.quick and other.quick
 
+    def answer(self, reply: Json | Exception) -> None:
+        if self.reply.done():  # nobody waits for it any more, or it has been answered
+            return
+        if isinstance(reply, Exception):
+            self.reply.set_exception(reply)
+        else:
+            self.reply.set_result(reply)
+
     @property
     def quick(self) -> bool:
-        return len(self.body) <= _MOST_BYTES and not any(word in self.body for word in _ALONE)
+        return len(self.body) <= _MOST_BYTES and not _ALONE.search(self.body)
 
 
 class Gathering:
@@ -52,7 +63,7 @@ class Gathering:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def search(self, collection: Collection, body: bytes) -> Json:
-        """The reply to a `SearchRequest`; raises what `search_together` returns or raises."""
+        """The reply to a `SearchRequest`; raises what `search_together` yields or raises."""
         waiting = _Waiting(collection, body)
         self._queue.append(waiting)
         if self._busy < self._workers.threads:
@@ -70,23 +81,20 @@ class Gathering:
             self._busy -= 1
 
     async def _answer(self, together: list[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def hand_over(i: int, reply: Json | Exception) -> None:
+            loop.call_soon_threadsafe(together[i].answer, reply)
+
         bodies = [waiting.body for waiting in together]
-        replies: list[Json | Exception] = []
         try:
-            replies = await self._workers.run(_search, together[0].collection, bodies, self._settings)
+            await self._workers.run(_search, together[0].collection, bodies, self._settings, hand_over)
         except Exception as error:
-            replies = [error] * len(together)
+            for waiting in together:
+                waiting.answer(error)
         finally:
-            for i, waiting in enumerate(together):
-                if waiting.reply.done():  # nobody waits for it any more
-                    continue
-                reply = replies[i] if replies else None
-                if isinstance(reply, Json):
-                    waiting.reply.set_result(reply)
-                elif isinstance(reply, Exception):
-                    waiting.reply.set_exception(reply)
-                else:  # the server is being stopped
-                    waiting.reply.cancel()
+            for waiting in together:  # all have their answer, or the server is being stopped
+                waiting.reply.cancel()
 
     def _take(self) -> list[_Waiting]:
         """The search that waits longest, and its share of those that can go with it; empty if none waits."""
@@ -103,6 +111,8 @@ class Gathering:
         return [first, *taken]
 
 
-def _search(collection: Collection, bodies: list[bytes], settings: Settings) -> list[Json | Exception]:
-    answers = search_together(collection, bodies, settings)
-    return [answer if isinstance(answer, Exception) else Json(answer) for answer in answers]
+def _search(
+    collection: Collection, bodies: list[bytes], settings: Settings, hand_over: Callable[[int, Json | Exception], None]
+) -> None:
+    for i, answer in search_together(collection, bodies, settings):
+        hand_over(i, answer if isinstance(answer, Exception) else Json(answer))

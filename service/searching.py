@@ -33,12 +33,15 @@ Reply = dict[str, Any]
 Texts = dict[int, tuple[str, orjson.Fragment | None]]
 
 
-def search_together(collection: Collection, bodies: Sequence[bytes], settings: Settings) -> list[Reply | Exception]:
+def search_together(
+    collection: Collection, bodies: Sequence[bytes], settings: Settings
+) -> Iterator[tuple[int, Reply | Exception]]:
     """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
 
-    Returns
-    -------
-    For each body its reply, or what is wrong: any `RequestError` about bodies, features, databases, filters and ids.
+    Yields
+    ------
+    Positions of bodies, each once, with the reply, or with what is wrong: any `RequestError` about bodies, features,
+    databases, filters and ids. Nothing is kept of a reply, which may be long, when the next is made.
 
     Raises
     ------
@@ -46,31 +49,30 @@ def search_together(collection: Collection, bodies: Sequence[bytes], settings: S
         From the store.
     """
     start = time.perf_counter()
-    answers: dict[int, Reply | Exception] = {}
+    wrong: dict[int, Exception] = {}
     searches: dict[int, _Search] = {}
     for i, body in enumerate(bodies):
-        with _kept(answers, i):
+        with _kept(wrong, i):
             searches[i] = _Search.read(body, collection, settings)
     if searches:
         with collection.read() as (view, snapshot):
             jobs: dict[int, Job] = {}
             for i, search in searches.items():
-                with _kept(answers, i):
+                with _kept(wrong, i):
                     jobs[i] = search.job(collection, snapshot)
-            for (i, _), rankings in zip(jobs.items(), rank(view, list(jobs.values())), strict=True):
-                with _kept(answers, i):
-                    results = searches[i].results(rankings, snapshot, settings)
-                    answers[i] = {"results": results, "took_ms": took_ms(start)}
-    return [answers[i] for i in range(len(bodies))]
+            for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
+                with _kept(wrong, i):
+                    yield i, {"results": searches[i].results(rankings, snapshot, settings), "took_ms": took_ms(start)}
+    yield from wrong.items()
 
 
 @contextmanager
-def _kept(answers: dict[int, Reply | Exception], i: int) -> Iterator[None]:
+def _kept(wrong: dict[int, Exception], i: int) -> Iterator[None]:
     """What is wrong with one request is its answer, and no matter of the others."""
     try:
         yield
     except Exception as error:
-        answers[i] = error
+        wrong[i] = error
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,13 @@ class Searches:
         monkeypatch.setattr(service.gathering, "_search", self._search)
         self.gathering = Gathering(Workers(threads), Settings(data="unused"))
 
-    def _search(self, collection, bodies, settings):
+    def _search(self, collection, bodies, settings, hand_over):
         self.groups.append([body.decode() for body in bodies])
         assert self.go.acquire(timeout=10)
         if b"broken" in bodies:
             raise OSError("no disk")
-        return [ValueError(body.decode()) if body.startswith(b"bad") else Json(body.decode()) for body in bodies]
+        for i, body in enumerate(bodies):
+            hand_over(i, ValueError(body.decode()) if body.startswith(b"bad") else Json(body.decode()))
 
     def begin(self, *bodies, collection="a"):
         return [asyncio.ensure_future(self.gathering.search(collection, body.encode())) for body in bodies]
@@ -71,11 +72,13 @@ def test_other_collections_filters_batches_and_long_bodies_go_alone(monkeypatch)
         tasks = searches.begin("first")
         await searches.begun(1)
         long = "x" * (1 << 19)
-        tasks += searches.begin("1", '{"filter":1}', '{"queries":1}', long, "2")
+        many = '{"limit": 100}'
+        tasks += searches.begin("1", '{"filter":1}', '{"queries":1}', long, many, '{"limit": 99}')
         tasks += searches.begin("3", collection="b")
         searches.go.release(len(tasks))
         await asyncio.gather(*tasks)
-        assert searches.groups == [["first"], ["1", "2"], ['{"filter":1}'], ['{"queries":1}'], [long], ["3"]]
+        alone = [['{"filter":1}'], ['{"queries":1}'], [long], [many], ["3"]]
+        assert searches.groups == [["first"], ["1", '{"limit": 99}'], *alone]
 
     run(play())
 
@@ -141,9 +144,9 @@ def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
     small, large = (
         orjson.dumps({"query": features(1), "database": "image", "limit": n, "with_payload": False}) for n in (1, 40)
     )
-    answers = search_together(collection, [small, large, small, large, small], service.settings)
+    answers = dict(search_together(collection, [small, large, small, large, small], service.settings))
     service.close()
-    assert [isinstance(answer, ReplyTooLargeError) for answer in answers] == [False, True] * 2 + [False]
+    assert [isinstance(answers[i], ReplyTooLargeError) for i in range(5)] == [False, True] * 2 + [False]
     assert answers[0]["results"] == answers[2]["results"] == answers[4]["results"]
 
 
