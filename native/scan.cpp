@@ -20,9 +20,11 @@ namespace ccq {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t kChunk = 256;          // groups between looks at the bound, one query
+constexpr std::size_t kChunk = 256;          // groups between looks at the bound, one query; fewer at first
+constexpr std::size_t kFirstChunk = 16;
 constexpr std::size_t kBatchChunk = 16;      // the same, many queries
-constexpr std::size_t kStretch = 1024;       // groups between looks at how many rows pass
+constexpr std::size_t kStretch = 1024;       // groups between looks at how many rows pass; fewer at first
+constexpr std::size_t kFirstStretch = 64;
 constexpr std::size_t kMostPassing = 20;     // one row in so many may pass
 constexpr std::size_t kSampleFrom = 64;      // groups from which a sample pays
 constexpr std::size_t kTwoSamplesFrom = 1024;
@@ -40,6 +42,7 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
     double limited_for = kInfinity;
     std::uint8_t limit = 0;
     std::size_t passed = 0, looked = 0, plain_left = 0;  // rows, groups, groups
+    std::size_t chunk = kFirstChunk, stretch = kFirstStretch;
 
     // Make the byte tables fit the bound. False if they would pass every row.
     const auto fit = [&] {
@@ -69,7 +72,8 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
     for (const Piece& piece : pieces) {
         const Segment& s = *piece.segment;
         for (std::size_t g = piece.first, end = piece.first + piece.full; g < end;) {
-            const std::size_t n = std::min(kChunk, end - g);
+            const std::size_t n = std::min(chunk, end - g);
+            chunk = std::min(2 * chunk, kChunk);
             // Nothing can be better than what is held?
             if (!scan.plain && best->strict() && best->bound() <= bound.least_key()) return;
             if (!always_plain && !plain_left && std::isfinite(best->bound()) && !fit()) plain_left = kStretch * 4;
@@ -90,9 +94,10 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
             }
             g += n;
             passed += found;
-            if ((looked += n) >= kStretch) {
-                if (passed * kMostPassing > looked * kGroup) plain_left = kStretch * 4;
+            if ((looked += n) >= stretch) {
+                if (passed * kMostPassing > looked * kGroup) plain_left = stretch * 4;
                 looked = passed = 0;
+                stretch = kStretch;
             }
         }
         if (piece.rest) offer_rows(bound, s, s.rows / kGroup, piece.rest, best);
@@ -201,7 +206,7 @@ bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, st
     for (std::size_t q = 0; q < queries; ++q)
         if (!std::isfinite(best[q].bound()) || !bounds[q].finite() || !fit(q)) return false;
     const BatchFilter filter = batch.filter[scan.planes];
-    std::size_t passed = 0, looked = 0;
+    std::size_t passed = 0, looked = 0, stretch = kFirstStretch;
     for (const Piece& piece : pieces) {
         const Segment& s = *piece.segment;
         for (std::size_t g = piece.first, end = piece.first + piece.full; g < end; g += kBatchChunk) {
@@ -217,9 +222,10 @@ bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, st
             for (; touched; touched &= touched - 1)
                 if (!fit((std::size_t)__builtin_ctzll(touched))) return false;
             passed += found;
-            if ((looked += n) >= kStretch) {
+            if ((looked += n) >= stretch) {
                 if (passed * kMostPassing > looked * kGroup * queries) return false;
                 looked = passed = 0;
+                stretch = kStretch;
             }
         }
         if (piece.rest)
