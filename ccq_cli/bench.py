@@ -76,7 +76,7 @@ def scan(
     rows: list[dict[str, Any]] = []
     for m, n, name in product(books, sizes, names):
         given = inputs.make(name, m, n)
-        read = _time(partial(_native.read, given.view.everything.native, levels[0])) / n
+        read = _time(partial(_native.read, given.view.everything.native, simd.levels()[0])) / n
         for q, k in product(queries, ks):
             faiss = peers.scan(m, n, q, k, DIM)
             for metric, t, level in product(metrics, threads, levels):
@@ -97,9 +97,7 @@ def scan(
         return
     rivals = list(rows[0]["faiss"] or {})
     keys = [key for key in ("input", "level", "n", "m", "k", "queries", "threads", "metric") if key in rows[0]]
-    out.print(
-        "ns per item and query; how many times a plain read, the plain float path; how many times faster than Faiss'"
-    )
+    out.print("ns per item and query, times a plain read (and the plain float path), and times faster than Faiss")
     lines = [[*keys, "ns", "/read", *["/plain"] * plain, *rivals]]
     for row in rows:
         ns = row["ns_per_item"]
@@ -151,7 +149,7 @@ def train(sizes: Sequence[int], books: Sequence[int], iterations: int, as_json: 
             variance = float(np.square(x - x.mean(axis=0)).sum())
             with _one_thread():
                 runs: dict[str, Callable[[], Any]] = {"ours": partial(_train, x, m, iterations)}
-                runs.update({f"faiss {name}": partial(f, x) for name, f in (peers.trainers(m) or {}).items()})
+                runs.update({f"faiss {name}": partial(f, x) for name, f in peers.trainers(m).items()})
                 for name, run in runs.items():
                     start = time.perf_counter()
                     codebooks, codes = run()

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "aligned.hpp"
 #include "dispatch.hpp"
 #include "distances.hpp"
 #include "encode.hpp"
@@ -36,10 +36,10 @@ const ccq::Kernels* kernels_named(const std::string& name) {
     throw std::invalid_argument("this CPU has no level " + name);
 }
 
-template <class T>
-nb::object owned(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> shape) {
+template <class T, class Delete>
+nb::object owned(std::unique_ptr<T[], Delete> data, std::initializer_list<std::size_t> shape) {
     T* const raw = data.release();
-    nb::capsule owner(raw, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    nb::capsule owner(raw, [](void* p) noexcept { Delete{}(static_cast<T*>(p)); });
     return nb::cast(nb::ndarray<nb::numpy, T>(raw, shape, owner));
 }
 
@@ -145,15 +145,13 @@ nb::tuple distance_tables(Tables blocks, Levels norms, Floats z, bool cosine, co
     d.cosine = cosine;
     d.kernels = kernels_named(level);
     const std::size_t queries = z.shape(0), planes = d.m + 1;
-    float* const data = (float*)::operator new[]((queries * planes * ccq::kCodes + 1) * sizeof(float), std::align_val_t(64));
-    nb::capsule owner(data, [](void* p) noexcept { ::operator delete[](p, std::align_val_t(64)); });
+    auto tables = ccq::aligned<float>(queries * planes * ccq::kCodes + 1);
     auto squares = std::make_unique<double[]>(queries + 1);
     {
         nb::gil_scoped_release release;
-        ccq::distance_tables(d, z.data(), queries, data, squares.get());
+        ccq::distance_tables(d, z.data(), queries, tables.get(), squares.get());
     }
-    return nb::make_tuple(nb::cast(nb::ndarray<nb::numpy, float>(data, {queries, planes, ccq::kCodes}, owner)),
-                          owned(std::move(squares), {queries}));
+    return nb::make_tuple(owned(std::move(tables), {queries, planes, ccq::kCodes}), owned(std::move(squares), {queries}));
 }
 
 // What the byte tables alone pass: for tests of that, since a search is right whatever they let through.
@@ -165,15 +163,13 @@ nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>,
         throw std::invalid_argument("codes: expected shape (groups, planes, 64) with 2 to 17 planes");
     if (tables.shape(0) != planes || tables.shape(1) != ccq::kCodes)
         throw std::invalid_argument("tables: expected shape (planes, 256)");
-    struct alignas(64) Line {
-        std::uint8_t bytes[64];
-    };
-    std::vector<Line> aligned(ccq::byte_table_size((int)planes) / sizeof(Line));
-    std::copy_n(tables.data(), tables.size(), aligned[0].bytes);
-    if (kernels->prepare) kernels->prepare(aligned[0].bytes, (int)planes);
+    if (limit < 0 || limit > 254) throw std::invalid_argument("limit: expected 0 to 254");
+    const auto bytes = ccq::aligned<std::uint8_t>(ccq::byte_table_size((int)planes));
+    std::copy_n(tables.data(), tables.size(), bytes.get());
+    if (kernels->prepare) kernels->prepare(bytes.get(), (int)planes);
     auto rows = std::make_unique<std::uint32_t[]>(codes.shape(0) * ccq::kGroup + 1);
     const std::size_t found =
-        kernels->filter[planes](codes.data(), codes.shape(0), aligned[0].bytes, (std::uint8_t)limit, nullptr, rows.get());
+        kernels->filter[planes](codes.data(), codes.shape(0), bytes.get(), (std::uint8_t)limit, nullptr, rows.get());
     return owned(std::move(rows), {found});
 }
 

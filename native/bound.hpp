@@ -170,4 +170,36 @@ class Bound {
     double base_ = 0, least_key_ = 0, slack_ = 0, least_room_ = 0, unit_ = 1;
 };
 
+// Byte tables of one query, kept fitting a bound on the key that tightens.
+class ByteTables {
+   public:
+    explicit ByteTables(const Bound& bound) : bound_(bound) {}
+
+    const Bound& bound() const { return bound_; }
+    std::uint8_t limit() const { return limit_; }
+
+    // Make those at `out` (see `Bound::quantize`) fit keys up to T; `changed`: whether they did. False if they would pass
+    // every row.
+    bool fit(double t, std::uint8_t* out, std::size_t stride, bool* changed) {
+        *changed = false;
+        if (made_ && t == fitted_) return true;
+        bool tight = false;
+        if (made_) limit_ = bound_.limit(t, out, stride, &tight);
+        *changed = bound_.cosine() || !tight;
+        if (!tight) {
+            made_ = bound_.quantize(t, out, stride);
+            if (!made_) return false;
+            limit_ = bound_.limit(t, out, stride, &tight);
+        }
+        fitted_ = t;
+        return true;
+    }
+
+   private:
+    Bound bound_;
+    bool made_ = false;
+    double fitted_ = 0;
+    std::uint8_t limit_ = 0;
+};
+
 }  // namespace ccq

@@ -24,7 +24,8 @@ namespace {
 inline __m256i load(const std::uint8_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
 inline __m256i sixteen(const std::uint8_t* p) { return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i*)p)); }
 
-// Entries of a table of 16 N bytes for 32 indices of which bits 4 and up are at the top of `b4`, `b5`, ... in turn.
+// A table of 16 N bytes is looked up in by the low four bits of 32 indices, N times, and the next bits choose: they are at the
+// top of the bytes of `b0`, `b1`, ...
 inline __m256i entry(const std::uint8_t* t, int i, __m256i low) { return _mm256_shuffle_epi8(sixteen(t + 16 * i), low); }
 
 inline __m256i of_two(const std::uint8_t* t, int i, __m256i low, __m256i b0) {
@@ -166,11 +167,6 @@ struct Vec32 {
     static std::uint64_t at_most(V a, V limit) { return ::at_most(a, limit); }
 };
 
-template <int P>
-struct FilterOf {
-    static constexpr ccq::Filter value = filter<P>;
-};
-
 struct Floats8 {
     static constexpr int width = 8;
     using V = __m256;
@@ -192,7 +188,7 @@ struct Floats8 {
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx2 = make_kernels<FilterOf, Vec16, Vec32, Costs<Floats8>>("avx2", prepare, 4, 17, 3);
+const Kernels kAvx2 = make_kernels<Vec16, Vec32, Costs<Floats8>>("avx2", prepare, 4, 17, 3);
 }
 CCQ_TARGET_END
 #endif

@@ -119,11 +119,6 @@ struct Vec32 {
     static std::uint64_t at_most(V a, V limit) { return _mm256_cmple_epu8_mask(a, limit); }
 };
 
-template <int P>
-struct FilterOf {
-    static constexpr ccq::Filter value = filter<P>;
-};
-
 struct Floats16 {
     static constexpr int width = 16;
     using V = __m512;
@@ -141,7 +136,7 @@ struct Floats16 {
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx512Vbmi = make_kernels<FilterOf, Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 24, 42, 1);
+const Kernels kAvx512Vbmi = make_kernels<Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 24, 42, 1);
 }
 CCQ_TARGET_END
 #endif

@@ -52,11 +52,6 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
     return (std::size_t)(out - begin);
 }
 
-template <int P>
-struct FilterOf {
-    static constexpr ccq::Filter value = filter<P>;
-};
-
 struct Floats4 {
     static constexpr int width = 4;
     using V = float32x4_t;
@@ -77,6 +72,6 @@ struct Floats4 {
 }  // namespace
 
 namespace ccq {
-const Kernels kNeon = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats4>>("neon", nullptr, 4, 4, 4);
+const Kernels kNeon = make_kernels<Vec16, Vec16, Costs<Floats4>>("neon", nullptr, 4, 4, 4);
 }
 #endif

@@ -39,11 +39,6 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
     return (std::size_t)(out - begin);
 }
 
-template <int P>
-struct FilterOf {
-    static constexpr ccq::Filter value = filter<P>;
-};
-
 #if defined(__SSE2__)
 struct Floats {
     static constexpr int width = 4;
@@ -81,5 +76,5 @@ struct Floats {
 }  // namespace
 
 namespace ccq {
-const Kernels kPortable = make_kernels<FilterOf, Vec16, Vec16, Costs<Floats>>("portable", nullptr, 2, 2, 10);
+const Kernels kPortable = make_kernels<Vec16, Vec16, Costs<Floats>>("portable", nullptr, 2, 2, 10);
 }

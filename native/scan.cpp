@@ -32,33 +32,22 @@ constexpr std::size_t kMostSampled = 1024;
 constexpr std::size_t kParallelFrom = 1 << 12;  // groups per thread and query that are worth waking a thread
 
 // One query over some pieces. `always_plain`: by exact tables alone.
-void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool always_plain, TopK* best) {
+void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound& bound, bool always_plain, TopK* best) {
     const auto bytes = aligned<std::uint8_t>(byte_table_size(scan.planes));
     const auto rows = aligned<std::uint32_t>(kChunk * kGroup);
     const auto keys_of = exact_of(bound).keys;
     const Filter filter = scan.kernels->filter[scan.planes];
     always_plain |= !bound.finite();
-    bool quantized = false;
-    double limited_for = kInfinity;
-    std::uint8_t limit = 0;
+    ByteTables tables(bound);
     std::size_t passed = 0, looked = 0, plain_left = 0;  // rows, groups, groups
     std::size_t chunk = kFirstChunk, stretch = kFirstStretch;
 
-    // Make the byte tables fit the bound. False if they would pass every row.
+    // Make the byte tables fit what is held. False if they would pass every row.
     const auto fit = [&] {
-        const double t = best->bound();
-        if (t == limited_for) return true;
-        bool tight = false, changed = bound.cosine();
-        if (quantized) limit = bound.limit(t, bytes.get(), 1, &tight);
-        if (!tight) {
-            quantized = bound.quantize(t, bytes.get(), 1);
-            if (!quantized) return false;
-            limit = bound.limit(t, bytes.get(), 1, &tight);
-            changed = true;
-        }
+        bool changed;
+        const bool fits = tables.fit(best->bound(), bytes.get(), 1, &changed);
         if (changed && scan.kernels->prepare) scan.kernels->prepare(bytes.get(), scan.planes);
-        limited_for = t;
-        return true;
+        return fits;
     };
 
     // Whether so few rows of some groups take part, by one word in eight, that they are better looked up one by one.
@@ -76,8 +65,9 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
             chunk = std::min(2 * chunk, kChunk);
             // Nothing can be better than what is held?
             if (!scan.plain && best->strict() && best->bound() <= bound.least_key()) return;
-            if (!always_plain && !plain_left && std::isfinite(best->bound()) && !fit()) plain_left = kStretch * 4;
-            if (always_plain || plain_left || !std::isfinite(best->bound()) || few(s, g, n)) {
+            bool one_by_one = always_plain || plain_left || !std::isfinite(best->bound()) || few(s, g, n);
+            if (!one_by_one && !fit()) one_by_one = true, plain_left = kStretch * 4;
+            if (one_by_one) {
                 plain(bound, s, g, n, best);
                 if (!std::isfinite(best->bound())) best->shrink();
                 plain_left -= std::min(plain_left, n);
@@ -85,7 +75,7 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, Bound bound, bool alway
                 continue;
             }
             const std::uint8_t* codes = s.codes + g * (std::size_t)scan.planes * kGroup;
-            const std::size_t found = filter(codes, n, bytes.get(), limit, s.mask ? s.mask + g : nullptr, rows.get());
+            const std::size_t found = filter(codes, n, bytes.get(), tables.limit(), s.mask ? s.mask + g : nullptr, rows.get());
             for (std::size_t i = 0; i < found;) {
                 double keys[64];
                 const std::size_t some = std::min<std::size_t>(64, found - i);
@@ -183,25 +173,19 @@ class Guesser {
 };
 
 // Many queries over some pieces. False if byte tables pass too many rows: then the queries go one by one.
-bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, std::vector<Bound> bounds, TopK* best) {
+bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, const std::vector<Bound>& bounds, TopK* best) {
     const auto width = (std::size_t)batch.width;
     const std::size_t queries = bounds.size(), size = (std::size_t)scan.planes * kCodes * width;
     const auto bytes = aligned<std::uint8_t>(size);
     const auto hits = aligned<Hit>(kBatchChunk * kGroup * width);
     alignas(64) std::uint8_t limits[64] = {};
-    std::vector<double> limited_for(queries, kInfinity);
+    std::vector<ByteTables> tables(bounds.begin(), bounds.end());
     if (queries < width) std::fill_n(bytes.get(), size, std::uint8_t{255});  // queries that are not there
     const auto fit = [&](std::size_t q) {
-        const double t = best[q].bound();
-        if (t == limited_for[q]) return true;
-        bool tight = false;
-        if (limited_for[q] != kInfinity) limits[q] = bounds[q].limit(t, bytes.get() + q, width, &tight);
-        if (!tight) {
-            if (!bounds[q].quantize(t, bytes.get() + q, width)) return false;
-            limits[q] = bounds[q].limit(t, bytes.get() + q, width, &tight);
-        }
-        limited_for[q] = t;
-        return true;
+        bool changed;
+        const bool fits = tables[q].fit(best[q].bound(), bytes.get() + q, width, &changed);
+        limits[q] = tables[q].limit();
+        return fits;
     };
     for (std::size_t q = 0; q < queries; ++q)
         if (!std::isfinite(best[q].bound()) || !bounds[q].finite() || !fit(q)) return false;

@@ -1,7 +1,11 @@
 // Fill a level's tables with one instantiation per number of planes.
-template <template <int> class Of, int... I>
+template <int P>
+std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                   const std::uint64_t* mask, std::uint32_t* out);  // each level has its own
+
+template <int... I>
 constexpr void fill_filters(ccq::Filter* out, std::integer_sequence<int, I...>) {
-    ((out[ccq::kMinPlanes + I] = Of<ccq::kMinPlanes + I>::value), ...);
+    ((out[ccq::kMinPlanes + I] = filter<ccq::kMinPlanes + I>), ...);
 }
 
 template <class Vec, int... I>
@@ -12,7 +16,7 @@ constexpr ccq::Batch make_batch(int from, std::integer_sequence<int, I...>) {
 }
 
 // Narrow and Wide: vectors of the two kinds of batches, which pay from so many queries.
-template <template <int> class FilterOf, class Narrow, class Wide, class CostsOf>
+template <class Narrow, class Wide, class CostsOf>
 constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int narrow_from, int wide_from, int rows_worth) {
     constexpr auto planes = std::make_integer_sequence<int, ccq::kMaxPlanes - ccq::kMinPlanes + 1>{};
     ccq::Kernels k{name,
@@ -26,6 +30,6 @@ constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int 
                    CostsOf::costs_at_most,
                    CostsOf::products,
                    read_all<Wide>};
-    fill_filters<FilterOf>(k.filter, planes);
+    fill_filters(k.filter, planes);
     return k;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace ccq {
@@ -22,7 +23,10 @@ class TopK {
     TopK() = default;
 
     // `bound`: a guess, no row above it is kept; it may be infinite.
-    TopK(std::size_t k, double bound) : k_(k), bound_(bound) { kept_.reserve(capacity()); }
+    TopK(std::size_t k, double bound) : k_(k), bound_(bound) {
+        if (k == 0) throw std::invalid_argument("k: expected at least 1");
+        kept_.reserve(capacity());
+    }
 
     // Only rows with a key up to this can matter. Once k rows are held, one as good as the worst of them cannot, since it
     // comes later: then keys have to be below.
