@@ -6,25 +6,29 @@
 template <class Vec, int P>
 std::size_t batch_filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
                          const std::uint8_t* limits, const std::uint64_t* mask, ccq::Hit* out) {
-    constexpr int W = Vec::width;
-    constexpr int T = 8;  // rows in flight
+    constexpr std::size_t W = Vec::width;
+    constexpr int T = 8;  // rows in flight: their codes of a plane are one word
+    constexpr int kShift = __builtin_ctz(W);
+    constexpr std::uint64_t kOffset = std::uint64_t{255} << kShift;
     const typename Vec::V limit = Vec::load(limits);
     ccq::Hit* const begin = out;
-    alignas(64) std::uint16_t offsets[P * ccq::kGroup];  // code * W / 8: x86 scales by 8 in the address
     for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
         const std::uint64_t live = mask ? mask[g] : ~std::uint64_t{0};
         if (live == 0) continue;
-        for (std::size_t i = 0; i < P * ccq::kGroup; ++i) offsets[i] = (std::uint16_t)(codes[i] * (W / 8));
         for (std::size_t j = 0; j < ccq::kGroup; j += T) {
             typename Vec::V sum[T];
+#pragma GCC unroll 17
+            for (int m = 0; m < P; ++m) {
+                const std::uint8_t* const table = tables + (std::size_t)m * 256 * W;
+                // A shift and a mask leave code * W. Loading each code by itself would cost more: loads are what is short.
+                const std::uint64_t word = ccq::codes_in<std::uint64_t>(codes + (std::size_t)m * ccq::kGroup + j);
 #pragma GCC unroll 8
-            for (int t = 0; t < T; ++t) sum[t] = Vec::load(tables + (std::size_t)offsets[j + t] * 8);
-#pragma GCC unroll 16
-            for (int m = 1; m < P; ++m)
-#pragma GCC unroll 8
-                for (int t = 0; t < T; ++t)
-                    sum[t] = Vec::add(sum[t], Vec::load(tables + (std::size_t)m * 256 * W +
-                                                        (std::size_t)offsets[m * ccq::kGroup + j + t] * 8));
+                for (int t = 0; t < T; ++t) {
+                    const std::uint64_t shifted = 8 * t < kShift ? word << (kShift - 8 * t) : word >> (8 * t - kShift);
+                    const typename Vec::V entries = Vec::load(table + (shifted & kOffset));
+                    sum[t] = m == 0 ? entries : Vec::add(sum[t], entries);
+                }
+            }
             typename Vec::V least = sum[0];
 #pragma GCC unroll 8
             for (int t = 1; t < T; ++t) least = Vec::smaller(least, sum[t]);

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ccq {
 
@@ -26,6 +27,15 @@ struct Segment {
 
 inline const std::uint8_t* row_bytes(const Segment& s, int planes, std::size_t row) {
     return s.codes + (row / kGroup) * (std::size_t)planes * kGroup + row % kGroup;
+}
+
+// Codes of some consecutive rows in one plane as one number, the first in the lowest byte.
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "codes are taken apart as on x86 and ARM");
+template <class Word>
+Word codes_in(const std::uint8_t* codes) {
+    Word word;
+    std::memcpy(&word, codes, sizeof word);
+    return word;
 }
 
 }  // namespace ccq

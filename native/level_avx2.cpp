@@ -40,42 +40,58 @@ inline __m256i of_eight(const std::uint8_t* t, int i, __m256i low, __m256i b0, _
     return _mm256_blendv_epi8(of_four(t, i, low, b0, b1), of_four(t, i + 4, low, b0, b1), b2);
 }
 
-template <int Shift>
-inline __m256i low_bits(__m256i codes) {
-    return _mm256_and_si256(_mm256_srli_epi16(codes, Shift), _mm256_set1_epi8(15));
-}
-
 // The next lower bit of each byte moved to the top. An addition, since shifts compete with shuffles for the ports.
 inline __m256i next_bit(__m256i bits) { return _mm256_add_epi8(bits, bits); }
 
 // Entries of a 256-byte table for 32 codes.
 inline __m256i look_up(__m256i codes, const std::uint8_t* t) {
-    const __m256i low = low_bits<0>(codes), b6 = next_bit(codes), b5 = next_bit(b6), b4 = next_bit(b5);
+    const __m256i low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+    const __m256i b6 = next_bit(codes), b5 = next_bit(b6), b4 = next_bit(b5);
     return _mm256_blendv_epi8(of_eight(t, 0, low, b4, b5, b6), of_eight(t, 8, low, b4, b5, b6), codes);
 }
 
-// Entries of the tables of twos and of eights that `prepare` makes.
-inline __m256i look_up_two(__m256i codes, const std::uint8_t* t) {
-    const __m256i b6 = next_bit(codes), b5 = next_bit(b6);
-    return of_eight(t, 0, low_bits<0>(codes), next_bit(b5), b5, b6);
+// What follows looks up in `prepare`'s tables of 32 entries, kept as (first half ^ second half, second half). An index with its
+// top bit set gives 0, so that an exclusive or takes the place of a blend, which competes with shuffles for the ports.
+inline __m256i folded(const std::uint8_t* t, __m256i five_bits) {
+    const __m256i first = _mm256_add_epi8(five_bits, _mm256_set1_epi8(0x70));  // the fifth bit is carried to the top
+    return _mm256_xor_si256(_mm256_shuffle_epi8(sixteen(t), first), _mm256_shuffle_epi8(sixteen(t + 16), five_bits));
 }
 
-inline __m256i look_up_eight(__m256i codes, const std::uint8_t* t) { return of_two(t, 0, low_bits<3>(codes), codes); }
+inline __m256i five_bits(__m256i codes) { return _mm256_and_si256(codes, _mm256_set1_epi8(31)); }
+
+inline void fold(std::uint8_t* t) {
+    for (int i = 0; i < 16; ++i) t[i] ^= t[i + 16];
+}
+
+// Entries for codes by twos: 128 of them, four tables.
+inline __m256i look_up_two(__m256i codes, const std::uint8_t* t) {
+    const __m256i low = five_bits(codes), b6 = next_bit(codes), b5 = next_bit(b6);
+    const __m256i lower = _mm256_blendv_epi8(folded(t, low), folded(t + 32, low), b5);
+    const __m256i upper = _mm256_blendv_epi8(folded(t + 64, low), folded(t + 96, low), b5);
+    return _mm256_blendv_epi8(lower, upper, b6);
+}
+
+// Entries for norm bytes by eights: 32 of them, one table.
+inline __m256i look_up_eight(__m256i codes, const std::uint8_t* t) {
+    return folded(t, five_bits(_mm256_srli_epi16(codes, 3)));
+}
 
 inline std::uint32_t at_most(__m256i sum, __m256i limit) {
     return (std::uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, limit), sum));
 }
 
 // Behind the tables: the least entry of each two that are alike, and for the norm byte, which counts ascending levels, of
-// each eight neighbours.
+// each eight neighbours; as `folded` wants them.
 void prepare(std::uint8_t* tables, int planes) {
     std::uint8_t* out = tables + 256 * (std::size_t)planes;
     for (int m = 0; m < planes - 1; ++m, out += 128) {
         const std::uint8_t* t = tables + 256 * m;
         for (int i = 0; i < 128; ++i) out[i] = std::min(t[i], t[i + 128]);
+        for (int i = 0; i < 128; i += 32) fold(out + i);
     }
     const std::uint8_t* norms = tables + 256 * (planes - 1);
     for (int i = 0; i < 32; ++i) out[i] = *std::min_element(norms + 8 * i, norms + 8 * i + 8);
+    fold(out);
 }
 
 // Which rows of a group may qualify.

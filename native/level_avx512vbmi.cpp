@@ -37,11 +37,17 @@ inline void load_table(const std::uint8_t* bytes, __m512i* table) {
     for (int i = 0; i < 4; ++i) table[i] = _mm512_load_si512(bytes + 64 * i);
 }
 
+// From four codebooks on, entries of two of them are added before they meet the rest, and so must fit a byte together. They are
+// cut off at half of what any row may have at the most: few reach that, and what passes is looked up exactly.
+constexpr bool in_pairs(int planes) { return planes > 4; }
+
 // The norm byte counts ascending levels, so its neighbours are alike: the least entry of each four serves for all of them.
 void prepare(std::uint8_t* tables, int planes) {
     const std::uint8_t* norms = tables + 256 * (planes - 1);
     for (int i = 0; i < 64; ++i)
         tables[256 * planes + i] = *std::min_element(norms + 4 * i, norms + 4 * i + 4);
+    if (in_pairs(planes))
+        for (int i = 0; i < 256 * (planes - 1); ++i) tables[i] = std::min(tables[i], std::uint8_t{127});
 }
 
 // Row numbers of what was found in up to 64 groups. A branch on every group, between look-ups, would be resolved late and
@@ -67,7 +73,7 @@ inline std::uint32_t* emit_words(const std::uint64_t* found, std::size_t groups,
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
                    const std::uint64_t* mask, std::uint32_t* out) {
-    constexpr int kHeld = P - 1 < 6 ? P - 1 : 6;
+    constexpr int kHeld = P - 1 < 6 ? P - 1 : 6, kStep = in_pairs(P) ? 2 : 1;
     std::uint32_t* const begin = out;
     alignas(64) std::uint64_t found[64];
     const __m512i most = _mm512_set1_epi8((char)limit), norms = _mm512_load_si512(tables + 256 * P);
@@ -81,19 +87,23 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
                 found[g] = 0;
                 continue;
             }
-            __m512i sum = look_up(_mm512_loadu_si512(codes), held[0]);
+            __m512i entries[P - 1];
 #pragma GCC unroll 6
-            for (int m = 1; m < kHeld; ++m)
-                sum = _mm512_adds_epu8(sum, look_up(_mm512_loadu_si512(codes + 64 * m), held[m]));
+            for (int m = 0; m < kHeld; ++m) entries[m] = look_up(_mm512_loadu_si512(codes + 64 * m), held[m]);
 #pragma GCC unroll 16
             for (int m = kHeld; m < P - 1; ++m) {
                 const std::uint8_t* bytes = tables + 256 * m;
                 asm("" : "+r"(bytes));  // the compiler would load these before the loop, and spill them
                 __m512i table[4];
                 load_table(bytes, table);
-                sum = _mm512_adds_epu8(sum, look_up(_mm512_loadu_si512(codes + 64 * m), table));
+                entries[m] = look_up(_mm512_loadu_si512(codes + 64 * m), table);
             }
-            sum = _mm512_adds_epu8(sum, look_up_four(_mm512_loadu_si512(codes + 64 * (P - 1)), norms));
+            __m512i sum = look_up_four(_mm512_loadu_si512(codes + 64 * (P - 1)), norms);
+#pragma GCC unroll 16
+            for (int m = 0; m < P - 1; m += kStep) {
+                const bool two = kStep == 2 && m + 1 < P - 1;
+                sum = _mm512_adds_epu8(sum, two ? _mm512_add_epi8(entries[m], entries[m + 1]) : entries[m]);
+            }
             found[g] = _mm512_cmple_epu8_mask(sum, most);
         }
         out = emit_words(found, count, first, mask, out);
@@ -136,7 +146,7 @@ struct Floats16 {
 }  // namespace
 
 namespace ccq {
-const Kernels kAvx512Vbmi = make_kernels<Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 24, 42, 1);
+const Kernels kAvx512Vbmi = make_kernels<Vec32, Vec64, Costs<Floats16>>("avx512vbmi", prepare, 22, 40, 1);
 }
 CCQ_TARGET_END
 #endif
