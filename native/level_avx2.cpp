@@ -159,8 +159,15 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
         const bool unlike = seen > 4 * (first + 4);  // twos are not alike enough: look up every code
         const std::uint8_t* group = codes + first * P * ccq::kGroup;
         for (std::size_t g = 0; g < count; ++g, group += P * ccq::kGroup) {
-            if (mask && mask[first + g] == 0) found[g] = 0;
-            else found[g] = unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most);
+            if (mask && mask[first + g] == 0) {
+                found[g] = 0;
+                continue;
+            }
+            // A group is so many instructions that the next loads are not seen in time, nor foreseen by the hardware: from
+            // memory this halves the time.
+#pragma GCC unroll 17
+            for (int m = 0; m < P; ++m) _mm_prefetch((const char*)group + (8 * P + m) * ccq::kGroup, _MM_HINT_T0);
+            found[g] = unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most);
         }
         std::uint32_t* to = rows;
         for (std::size_t g = 0; g < count; ++g)

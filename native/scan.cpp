@@ -141,8 +141,9 @@ class Guesser {
         auto rows = (double)scan.rows, k = (double)scan.k;
         const double density = rows / (double)(total * kGroup);
         if (total >= kTwoSamplesFrom) {
-            // The more results, the more a larger sample saves.
-            large_.emplace(groups, std::min(kMostSampled, total / (scan.k < 100 ? 256 : 32)), (std::size_t)scan.planes);
+            // The more results, the more a larger sample saves; and each group of it may be a wait for memory.
+            const std::size_t n = scan.k < 100 ? std::min(kMostSampled / 8, total / 256) : std::min(kMostSampled, total / 32);
+            large_.emplace(groups, n, (std::size_t)scan.planes);
             if (large_->seen() == 0) {  // rows take part where none was looked for
                 large_.reset();
                 return;
