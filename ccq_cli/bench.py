@@ -23,6 +23,7 @@ from ccq_cli.points import DIM, points
 from ccq_core import _native, simd, training
 from ccq_core.features import FeatureSet
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Effort
+from ccq_core.source import InMemory
 
 _RUNS = 7
 _SECONDS = 0.3
@@ -164,11 +165,11 @@ def _train(x: NDArray[np.float32], m: int, iterations: int) -> tuple[NDArray[np.
 
     The mapping is square and orthonormal, so codebooks turned back have the error that they have in the latent space.
     """
+    features = FeatureSet({"x": x}, {"x": np.ones(len(x), dtype=bool)}, len(x))
     trained = training.train(
-        FeatureSet({"x": x}, {"x": np.ones(len(x), dtype=bool)}, len(x)),
-        m=m,
+        training.Objects(InMemory(features), {"x": 1.0}),
+        np.zeros((len(x), m), dtype=np.uint8),
         dim=DIM,
-        weights={"x": 1.0},
         effort=EFFORTS[2],
         iterations=iterations,
         tolerance=0.0,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 from numpy.typing import NDArray
 
+from ccq_core.batches import NpyBatches, ParquetBatches, parquet_columns
 from ccq_core.errors import InvalidInputError
-from ccq_core.evaluation import features_of, read_npy, read_npz
-from ccq_core.features import check_table
+from ccq_core.evaluation import features_of
+from ccq_core.features import Features, check_table
+from ccq_core.files import read_npy, read_npz
+
+TRAINING_HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or
+one FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train, or files FILE.parquet with a
+column of lists for each modality (a null marks an absent one). With --batch-rows a modality may have several .npy
+files, whose rows follow each other."""
 
 DATA_HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or one
 FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train."""
@@ -41,7 +48,34 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
         if not equals or not name:
             raise click.BadParameter(f"{source!r}: expected NAME=FILE.npy, or a single FILE.npz")
         if name in features:
-            raise InvalidInputError(f"modality {name!r} is named twice")
+            raise InvalidInputError(
+                f"modality {name!r} is named twice; `ccq train` takes several files with --batch-rows"
+            )
         array = read_npy(path)
         features[name] = check_table(name, array[None] if vectors and array.ndim == 1 else array)
     return features
+
+
+def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
+    """Batches of the data on disk, from `NAME=FILE.npy` words or `FILE.parquet` words.
+
+    Raises
+    ------
+    InvalidInputError
+        Files of different kinds, and what `ccq_core.batches` raises.
+    """
+    if all(is_parquet(source) for source in sources):
+        columns = parquet_columns(sources[0])
+        return ParquetBatches(sources, {name: name for name in columns}, rows)
+    files: dict[str, list[str]] = {}
+    for source in sources:
+        name, equals, path = source.partition("=")
+        if not equals or not name or is_parquet(source):
+            raise click.BadParameter(f"{source!r}: in batches, expected NAME=FILE.npy, or only files FILE.parquet")
+        files.setdefault(name, []).append(path)
+    return NpyBatches(files, rows)
+
+
+def is_parquet(source: str) -> bool:
+    """Whether this word names a Parquet file."""
+    return "=" not in source and source.endswith(".parquet")

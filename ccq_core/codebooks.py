@@ -13,56 +13,62 @@ from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 Float64 = NDArray[np.float64]
 
 
-def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
-    """Start each codebook from sampled residuals of the ones before it.
+def initial_codebooks(z: Float32, picks: NDArray[np.intp]) -> Float32:
+    """Start each codebook from residuals of the ones before it.
 
     Parameters
     ----------
     z:
         (n, D) float32 latent vectors.
-    m:
-        Number of codebooks M.
+    picks:
+        (M, 256) rows of z; those of the m-th codebook are what the codebooks before it leave of them.
 
     Returns
     -------
     (M, 256, D) float32.
     """
     residual = z.copy()
-    books = np.empty((m, K, z.shape[1]), dtype=np.float32)
-    for j in range(m):
-        books[j] = residual[rng.choice(len(z), size=K, replace=len(z) < K)]
+    books = np.empty((*picks.shape, z.shape[1]), dtype=np.float32)
+    for j, rows in enumerate(picks):
+        books[j] = residual[rows]
         nearest = AdditiveQuantizer(books[j : j + 1]).encode(residual, Effort(sweeps=0))[:, 0]
         residual -= books[j][nearest]
     return books
 
 
-def one_hot(codes: NDArray[np.uint8], weights: Float64) -> scipy.sparse.csr_array:
-    """The n x 256 matrix with weights[n] at codes[n], held as its n non-zeros."""
-    n = len(codes)
-    return scipy.sparse.csr_array((weights, codes.astype(np.int32), np.arange(n + 1)), shape=(n, K))
+def code_counts(codes: Codes, weights: Float64) -> Float64:
+    """Weighted counts of pairs of codes, A (MK, MK) float64 = sum_n w_n b_n b_n^T: the left of the normal equations.
 
-
-def code_sums(codes: Codes, weights: Float64, z: Float32) -> tuple[Float64, Float64]:
-    """Both sides of the normal equations, as weighted counts and sums over the points.
-
-    Returns
-    -------
-    A (MK, MK) = sum_n w_n b_n b_n^T, and S (MK, D) = sum_n w_n b_n z_n^T; float64. Both are sums over points, so
-    those of several batches add up.
+    A sum over points, so those of several batches add up.
     """
     m = codes.shape[1]
     a = np.zeros((m * K, m * K))
-    s = np.empty((m * K, z.shape[1]))
     wide = codes.astype(np.int64)
     for j in range(m):
         rows = slice(j * K, (j + 1) * K)
-        s[rows] = one_hot(codes[:, j], weights).T @ z
         for i in range(j + 1):
             columns = slice(i * K, (i + 1) * K)
             counts = np.bincount(wide[:, j] * K + wide[:, i], weights=weights, minlength=K * K).reshape(K, K)
             a[rows, columns] = counts
             a[columns, rows] = counts.T
-    return a, s
+    return a
+
+
+def code_sums(codes: Codes, x: Float32) -> Float64:
+    """G (MK, P) float64 = sum_n b_n x_n^T: for each codeword the sum of the vectors (n, P) that have its code."""
+    m, rows = codes.shape[1], 1 << 12  # rows that are float64 at a time
+    total = np.zeros((m * K, x.shape[1]))
+    for lo in range(0, len(x), rows):
+        part = x[lo : lo + rows].astype(np.float64)
+        for j, column in enumerate(codes[lo : lo + rows].T):
+            total[j * K : (j + 1) * K] += _one_hot(column).T @ part
+    return total
+
+
+def _one_hot(codes: NDArray[np.uint8]) -> scipy.sparse.csr_array:
+    """The n x 256 matrix with ones at codes[n], held as its n non-zeros."""
+    n = len(codes)
+    return scipy.sparse.csr_array((np.ones(n), codes.astype(np.int32), np.arange(n + 1)), shape=(n, K))
 
 
 def solve_codebooks(a: Float64, s: Float64, ridge: float) -> Float32:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.errors import InvalidInputError
+from ccq_core.files import Arrays, read_npz
 from ccq_core.index import CodeIndex
 from ccq_core.metrics import check_labels, mean_average_precision, relevance
 from ccq_core.model import CCQ, PAIR
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -36,40 +33,6 @@ class LabelledData:
     test: Arrays
     train_labels: NDArray[Any]
     test_labels: NDArray[Any]
-
-
-def read_npz(path: str | os.PathLike[str]) -> Arrays:
-    """All arrays of an `.npz` file, without executing anything in it.
-
-    Raises
-    ------
-    FileNotFoundError, InvalidInputError
-    """
-    # np.load would leave a file open that it cannot read.
-    with Path(path).open("rb") as file, _reading(path, ".npz"):
-        arrays = np.load(file, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise InvalidInputError(f"{os.fspath(path)}: expected an .npz file of named arrays, got one array")
-        return {key: arrays[key] for key in arrays.files}
-
-
-def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The array of an `.npy` file, mapped from disk; raises what `read_npz` raises."""
-    with Path(path).open("rb") as file, _reading(path, ".npy"):
-        np.lib.format.read_magic(file)  # an .npz file has none
-        array: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
-        return array
-
-
-@contextmanager
-def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn whatever NumPy raises of a broken file into InvalidInputError."""
-    try:
-        yield
-    except InvalidInputError:
-        raise
-    except Exception as error:  # from EOFError to TokenError
-        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({error})") from None
 
 
 def features_of(arrays: Mapping[str, NDArray[Any]], suffix: str = "") -> Arrays:

@@ -43,6 +43,12 @@ class FeatureSet:
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)
 
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> FeatureSet:
+        """Some of the objects; views of the arrays where `rows` is a slice."""
+        present = {name: mask[rows] for name, mask in self.present.items()}
+        arrays = {name: array[rows] for name, array in self.arrays.items()}
+        return FeatureSet(arrays, present, len(next(iter(present.values()))))
+
     @property
     def dims(self) -> dict[str, int]:
         """Feature dimension P_v of each modality."""
@@ -119,7 +125,8 @@ def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tup
 
     Returns
     -------
-    (n, P) float32 with zeros in absent rows, and the (n,) mask of present rows.
+    (n, P) float32 with zeros in absent rows, the given array itself where it is that already; and the (n,) mask of
+    present rows.
 
     Raises
     ------
@@ -131,25 +138,27 @@ def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tup
         array = array.astype(np.float32)  # exact; and comparisons below need float32's range
     elif array.dtype.kind != "f":
         array = array.astype(np.float64)  # the least int64 is its own absolute value
-    # The range is checked before the cast, so a float64 of 1e300 is named instead of becoming infinite.
+    # The range is checked before the cast, so a float64 of 1e300 is named instead of becoming infinite. Extremes tell
+    # of all numbers at once, without arrays beside the one given: NaN is no extreme, but shows in them.
+    present: NDArray[np.bool_] = np.ones(array.shape[0], dtype=bool)
+    if array.size == 0 or (array.min() >= -MAX_ABS and array.max() <= MAX_ABS):
+        return np.ascontiguousarray(array, dtype=np.float32), present
     with np.errstate(invalid="ignore"):
         fine = np.less_equal(np.abs(array), MAX_ABS)
-    present: NDArray[np.bool_] = np.ones(array.shape[0], dtype=bool)
-    if not fine.all():
-        present = np.asarray(~np.isnan(array).all(axis=1))
-        bad = np.flatnonzero(present & ~fine.all(axis=1))
-        if bad.size:
-            row = int(bad[0])
-            column = int(np.flatnonzero(~fine[row])[0])
-            value = array[row, column]
-            why = "NaN in a row that is not all NaN" if np.isnan(value) else f"{value} is infinite or beyond 1e15"
-            raise FeatureError(modality, f"number {column}: {why}", row=row)
+    present = np.asarray(~np.isnan(array).all(axis=1))
+    bad = np.flatnonzero(present & ~fine.all(axis=1))
+    if bad.size:
+        row = int(bad[0])
+        column = int(np.flatnonzero(~fine[row])[0])
+        value = array[row, column]
+        why = "NaN in a row that is not all NaN" if np.isnan(value) else f"{value} is infinite or beyond 1e15"
+        raise FeatureError(modality, f"number {column}: {why}", row=row)
     out = array.astype(np.float32)
     out[~present] = 0.0
     return out, present
 
 
-def check_features(features: Features, dims: Mapping[str, int] | None = None) -> FeatureSet:
+def check_features(features: Features, dims: Mapping[str, int] | None = None, *, others: bool = False) -> FeatureSet:
     """Check a mapping from modality name to features (see `check_array`).
 
     Parameters
@@ -158,6 +167,8 @@ def check_features(features: Features, dims: Mapping[str, int] | None = None) ->
         Modality name to (n, P_v); n is the same for all.
     dims:
         Modalities that are allowed, and their P_v. None allows any (training).
+    others:
+        Other modalities than these are allowed too.
 
     Raises
     ------
@@ -175,9 +186,9 @@ def check_features(features: Features, dims: Mapping[str, int] | None = None) ->
     arrays: dict[str, Float32] = {}
     present: dict[str, NDArray[np.bool_]] = {}
     for name, values in features.items():
-        if dims is not None and name not in dims:
+        if dims is not None and name not in dims and not others:
             raise UnknownModalityError(name, tuple(dims))
-        arrays[name], present[name] = check_array(name, values, None if dims is None else dims[name])
+        arrays[name], present[name] = check_array(name, values, None if dims is None else dims.get(name))
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         raise InvalidInputError(

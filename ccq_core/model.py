@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +19,6 @@ from ccq_core.distances import METRICS, DistanceTables, Metric, TableMaker, chec
 from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
 from ccq_core.features import (
     MAX_ABS,
-    MIN_ABS,
     Features,
     FeatureSet,
     Float32,
@@ -30,10 +31,11 @@ from ccq_core.features import (
 )
 from ccq_core.mappings import ridge
 from ccq_core.norms import encode_norms, fit_levels, square_norms
-from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing, plain_steps
+from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing, plain_steps, preprocess
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Codes
-from ccq_core.training import STARTS, Progress, fuse, train
+from ccq_core.source import InMemory, Source, Streamed, open_source, sample
+from ccq_core.training import STARTS, Objects, Progress, fuse, train
 
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
@@ -146,7 +148,9 @@ class CCQ:
 
     # -- training ----------------------------------------------------------------------------------
 
-    def fit(self, features: Features, *, callback: Callable[[Progress], None] | None = None) -> Self:
+    def fit(
+        self, features: Features | Iterable[Features], *, callback: Callable[[Progress], None] | None = None
+    ) -> Self:
         """Train by Algorithm 1 of the paper.
 
         Parameters
@@ -154,6 +158,10 @@ class CCQ:
         features:
             Modality name to (n, P_v) numbers. A row of NaN marks an object without that modality, so paired,
             semi-paired and unpaired objects go into one call.
+
+            Or batches of them: a list, or any object that yields the same mappings each time it is iterated, such as
+            those of `ccq_core.batches`, which read from disk. One batch is in memory at a time (and a byte for each
+            object and codebook in a temporary file). The model is the same up to rounding.
         callback:
             Called after each iteration with a `Progress`; what it raises ends the training and leaves the model as it
             was.
@@ -164,25 +172,24 @@ class CCQ:
             Unusable parameters or features; `FeatureError` names modality and row.
         """
         self._check_settings()
-        raw = check_features(features)
-        for name in raw:
+        raw = open_source(features)
+        for name, count in raw.having.items():
             self._check_name(name)
-            if not raw.present[name].any():
+            if count == 0:
                 raise FeatureError(name, "no object has this modality, every row is NaN")
-        self._check_against(raw)
+        self._check_against(raw.dims)
         dim = min(self.bits, *raw.dims.values()) if self.dim is None else self.dim
-        weights = self._weights(tuple(raw))
-        steps = {name: self._steps(name) for name in raw}
-        preprocessing = {name: fit_preprocessing(steps[name], raw.arrays[name][raw.present[name]]) for name in raw}
-        x = _preprocess(raw, preprocessing)
+        weights = self._weights(tuple(raw.dims))
+        preprocessing, grams = fit_preprocessing({name: self._steps(name) for name in raw.dims}, raw)
+        x, linear = _preprocessed(raw, preprocessing)
         # Small matrices gain nothing from several threads, and on busy processors BLAS threads wait for each other.
         small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
-        with threadpool_limits(1 if small else None, user_api="blas"):
+        with threadpool_limits(1 if small else None, user_api="blas"), _codes(raw, self.bits // 8) as codes:
+            objects = Objects(x, weights, linear, grams)
             trained = train(
-                x,
-                m=self.bits // 8,
+                objects,
+                codes,
                 dim=dim,
-                weights=weights,
                 effort=EFFORTS[self.effort],
                 iterations=self.iterations,
                 tolerance=self.tolerance,
@@ -191,36 +198,35 @@ class CCQ:
                 rng=np.random.default_rng(self.seed),
                 callback=callback,
             )
-        quantizer = AdditiveQuantizer(trained.codebooks)
-        mappings = trained.mappings
-        if self.mapping == "ridge":
-            y = quantizer.decode(trained.codes)
-            mappings = {
-                name: ridge(_gram(array), (array.T @ y).astype(np.float64), self.mapping_ridge)
-                for name, array in x.arrays.items()
-            }
-        norm_levels = self._fit_norm_levels(x, quantizer, mappings)
+            mappings = trained.mappings
+            if self.mapping == "ridge":
+                mappings = {
+                    name: ridge(trained.grams[name], cross, self.mapping_ridge)
+                    for name, cross in trained.crosses.items()
+                }
+            norm_levels = self._fit_norm_levels(objects, trained.codebooks, mappings)
         if not ((np.abs(trained.codebooks) <= MAX_ABS).all() and (norm_levels <= MAX_ABS**2).all()):
             raise InvalidInputError(f"features: codewords beyond {MAX_ABS:g}; the step 'unit' scales large features")
         self.modalities_ = {
-            name: Modality(raw.dims[name], weights[name], preprocessing[name], mappings[name]) for name in raw
+            name: Modality(raw.dims[name], weights[name], preprocessing[name], mappings[name]) for name in raw.dims
         }
         self.codebooks_ = trained.codebooks
         self.losses_ = trained.losses
+        self.objects_ = raw.n
         self.norm_levels_ = norm_levels
         self._restore()
         return self
 
-    def _fit_norm_levels(self, x: FeatureSet, quantizer: AdditiveQuantizer, mappings: Mapping[str, Float32]) -> Float32:
+    def _fit_norm_levels(self, x: Objects, codebooks: Float32, mappings: Mapping[str, Float32]) -> Float32:
         """Levels for the reconstructions of the training objects, as each database would hold them."""
-        rows = np.arange(0, x.n, max(1, -(-x.n // _NORM_SAMPLE)))
-        latents = {name: x.arrays[name][rows] @ mapping for name, mapping in mappings.items()}
-        sample = FeatureSet(latents, {name: x.present[name][rows] for name in x}, len(rows))
-        kinds = [latents[name][sample.present[name]] for name in x]
-        if len(kinds) > 1:
-            kinds.append(fuse(latents, sample, self._weights(tuple(x)))[0])
-        codes = np.concatenate([quantizer.encode(z, EFFORTS[self.effort]) for z in kinds])
-        return fit_levels(square_norms(quantizer.codebooks, codes))
+        some = sample(x.source, np.arange(0, x.source.n, max(1, -(-x.source.n // _NORM_SAMPLE))))
+        quantizer = AdditiveQuantizer(codebooks)
+        kinds = [(name,) for name in mappings] + ([tuple(mappings)] if len(mappings) > 1 else [])
+        squares = []
+        for names in kinds:
+            z, weight = x.latents(some, {name: mappings[name] for name in names})
+            squares.append(square_norms(codebooks, quantizer.encode(z[weight > 0], EFFORTS[self.effort])))
+        return fit_levels(np.concatenate(squares))
 
     # -- use ---------------------------------------------------------------------------------------
 
@@ -443,28 +449,31 @@ class CCQ:
             }
         self.preprocess = plain_steps(self.preprocess)
 
-    def _check_against(self, raw: FeatureSet) -> None:
+    def _check_against(self, dims: Mapping[str, int]) -> None:
         """Check the settings that depend on the data."""
-        widest = min(raw.dims.values())
+        widest = min(dims.values())
         if self.dim is not None and self.dim > widest:
             raise InvalidInputError(f"dim: expected 1 to {widest}, the smallest feature dimension, got {self.dim}")
         for name in self.weights or {}:
-            if name not in raw.arrays:
-                raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(raw)})")
+            if name not in dims:
+                raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(dims)})")
 
 
-def _preprocess(raw: FeatureSet, preprocessing: Mapping[str, Preprocessing]) -> FeatureSet:
-    arrays = {}
-    for name, array in raw.arrays.items():
-        arrays[name] = preprocessing[name].apply(array)
-        arrays[name][~raw.present[name]] = 0.0
-    return FeatureSet(arrays, raw.present, raw.n)
+def _preprocessed(
+    raw: InMemory | Streamed, preprocessing: Mapping[str, Preprocessing]
+) -> tuple[Source, dict[str, Float32]]:
+    """Training objects, and matrices that they are still to be multiplied with (see `Objects`)."""
+    split = {name: steps.split() for name, steps in preprocessing.items()}
+    cheap = {name: steps for name, (steps, _) in split.items()}
+    linear = {name: matrix for name, (_, matrix) in split.items() if matrix is not None}
+    return raw.map(lambda batch: preprocess(batch, cheap)), linear
 
 
-def _gram(array: Float32) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(P, P) = sum_n x_n x_n^T. In float64, for the rounding of float32 would outweigh a small ridge."""
-    gram = np.zeros((array.shape[1],) * 2)
-    for lo in range(0, len(array), _CHUNK_ROWS):
-        part = array[lo : lo + _CHUNK_ROWS].astype(np.float64)
-        gram += part.T @ part
-    return gram if np.trace(gram) > MIN_ABS**2 else np.zeros_like(gram)
+@contextmanager
+def _codes(raw: InMemory | Streamed, m: int) -> Iterator[Codes]:
+    """Room for the codes (n, M) of all objects: where these are not in memory, neither are they."""
+    if isinstance(raw, InMemory):
+        yield np.zeros((raw.n, m), dtype=np.uint8)
+        return
+    with tempfile.TemporaryFile() as file:
+        yield np.memmap(file, dtype=np.uint8, shape=(raw.n, m), mode="w+")

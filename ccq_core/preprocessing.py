@@ -14,16 +14,20 @@ A preprocessing is a sequence of step names, applied from left to right:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccq_core.errors import InvalidInputError
-from ccq_core.features import MIN_ABS, Float32, in_short
+from ccq_core.features import MIN_ABS, FeatureSet, Float32, in_short
+from ccq_core.source import Source
 
 # Half whitened: an eigenvalue at the mean is halved, not set to one. Chosen by measurement, see docs/defaults.md.
 ZCA_RIDGE = 1.0
 _MAX_STEPS = 16
+_ROWS = 1 << 12  # rows that are float64 at a time
+Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,23 @@ class Preprocessing:
         for step, arrays in zip(self.steps, self.arrays, strict=True):
             x = _STEPS[step].apply(x, arrays)
         return x
+
+    def split(self) -> tuple[Preprocessing, Float32 | None]:
+        """The same in two parts: steps that are cheap, then a matrix (P, P) from the right, or None.
+
+        Whoever only needs products with what comes out can leave the P x P product of each vector with it to them.
+        """
+        matrix: Float32 | None = None
+        for at in range(len(self.steps) - 1, -1, -1):
+            step, arrays = self.steps[at], self.arrays[at]
+            if step == "zca":
+                matrix = arrays["matrix"] if matrix is None else arrays["matrix"] * matrix
+                cheap = Preprocessing((*self.steps[:at], "center"), (*self.arrays[:at], {"mean": arrays["mean"]}))
+                return cheap, matrix
+            if step != "unit":
+                break
+            matrix = arrays["scale"] if matrix is None else arrays["scale"] * matrix
+        return self, None
 
 
 def check_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
@@ -75,14 +96,63 @@ def plain_steps(steps: str | Sequence[str] | Mapping[str, str | Sequence[str]]) 
     return ",".join(check_steps(steps))
 
 
-def fit_preprocessing(steps: Sequence[str], x: Float32) -> Preprocessing:
-    """Fit each step on the output of the ones before it, on training features (n, P) float32."""
-    fitted: list[dict[str, Float32]] = []
-    for step in steps:
-        arrays = _STEPS[step].fit(x)
-        fitted.append(arrays)
-        x = _STEPS[step].apply(x, arrays)
-    return Preprocessing(tuple(steps), tuple(fitted))
+def fit_preprocessing(
+    steps: Mapping[str, Sequence[str]], source: Source
+) -> tuple[dict[str, Preprocessing], dict[str, Float64]]:
+    """Fit the steps of each modality, each on the output of the ones before it.
+
+    That takes a pass over the objects for each step whose input's moments do not follow from those of a step before.
+
+    Parameters
+    ----------
+    steps:
+        By modality name.
+    source:
+        Training objects.
+
+    Returns
+    -------
+    The fitted steps; and the sums x_n x_n^T (P, P) of their output for the modalities for which they followed too.
+    """
+    fitted = {name: Preprocessing((), ()) for name in steps}
+    moments: dict[str, Moments] = {}
+    for at in range(max(map(len, steps.values()))):
+        pending = {name: names[at] for name, names in steps.items() if at < len(names)}
+        needed = {
+            name: step == "zca"
+            for name, step in pending.items()
+            if _STEPS[step].shapes and (name not in moments or (step == "zca" and moments[name].covariance is None))
+        }
+        if needed:
+            sums = {name: _Sums(source.dims[name], covariance) for name, covariance in needed.items()}
+            for batch in source:
+                for name, total in sums.items():
+                    total.add(fitted[name].apply(batch.arrays[name][batch.present[name]]))
+            moments |= {name: total.moments() for name, total in sums.items()}
+        for name, step in pending.items():
+            does = _STEPS[step]
+            arrays = does.fit(moments[name]) if does.shapes else {}
+            fitted[name] = Preprocessing((*fitted[name].steps, step), (*fitted[name].arrays, arrays))
+            if does.shapes:
+                moments[name] = does.follow(moments[name], arrays)
+            else:
+                moments.pop(name, None)
+    grams = {
+        name: source.having[name] * (known.covariance + np.outer(known.mean, known.mean))
+        for name, known in moments.items()
+        if known.covariance is not None
+    }
+    return fitted, grams
+
+
+def preprocess(features: FeatureSet, preprocessing: Mapping[str, Preprocessing]) -> FeatureSet:
+    """Transformed features; rows of absent modalities stay zero."""
+    arrays = {}
+    for name, array in features.arrays.items():
+        arrays[name] = preprocessing[name].apply(array)
+        if arrays[name] is not array:
+            arrays[name][~features.present[name]] = 0.0
+    return FeatureSet(arrays, features.present, features.n)
 
 
 def array_shapes(step: str, dim: int) -> dict[str, tuple[int, ...]]:
@@ -91,13 +161,60 @@ def array_shapes(step: str, dim: int) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
+class Moments:
+    """What is known of the numbers that go into a step: mean and variance (P,), covariance (P, P) or None; float64."""
+
+    mean: Float64
+    variance: Float64
+    covariance: Float64 | None
+
+    def scaled(self, scale: Float64) -> Moments:
+        """Of the numbers less their mean, times (P,) or (1,)."""
+        covariance = None if self.covariance is None else self.covariance * scale[:, None] * scale
+        return Moments(np.zeros_like(self.mean), self.variance * np.square(scale), covariance)
+
+
+class _Sums:
+    """Moments of rows that come in parts.
+
+    Sums are of differences to the mean of the first part, which is near to the mean of all, so that little cancels.
+    """
+
+    def __init__(self, dim: int, covariance: bool) -> None:
+        self._n = 0
+        self._covariance = covariance
+        self._shift = np.zeros(dim)
+        self._first = np.zeros(dim)
+        self._second = np.zeros((dim, dim) if covariance else dim)
+
+    def add(self, x: Float32) -> None:
+        """Take (n, P) float32 in."""
+        if self._n == 0 and len(x):
+            self._shift = x.mean(axis=0, dtype=np.float64)
+        for lo in range(0, len(x), _ROWS):
+            part = x[lo : lo + _ROWS] - self._shift
+            self._first += part.sum(axis=0)
+            self._second += part.T @ part if self._covariance else np.einsum("ij,ij->j", part, part)
+        self._n += len(x)
+
+    def moments(self) -> Moments:
+        """Of all rows so far, of which there is at least one."""
+        apart = self._first / self._n
+        second = self._second / self._n
+        covariance = second - np.outer(apart, apart) if self._covariance else None
+        variance = (np.diagonal(second) if self._covariance else second) - np.square(apart)
+        return Moments(self._shift + apart, np.maximum(variance, 0.0), covariance)
+
+
+@dataclass(frozen=True)
 class _Step:
-    fit: Callable[[Float32], dict[str, Float32]]
+    fit: Callable[[Moments], dict[str, Float32]]
     apply: Callable[[Float32, dict[str, Float32]], Float32]
+    follow: Callable[[Moments, dict[str, Float32]], Moments]  # moments of what comes out; where something is fitted
     shapes: dict[str, str]  # array name -> axes, "P" for the feature dimension and "1" for a scalar
 
 
-def _nothing(_: Float32) -> dict[str, Float32]:
+def _nothing(_: Moments) -> dict[str, Float32]:
     return {}
 
 
@@ -110,58 +227,78 @@ def _sqrt(x: Float32, _: dict[str, Float32]) -> Float32:
     return np.asarray(np.sign(x) * np.sqrt(np.abs(x)), dtype=np.float32)
 
 
-def _fit_mean(x: Float32) -> dict[str, Float32]:
-    return {"mean": x.mean(axis=0, dtype=np.float64).astype(np.float32)}
+def _fit_mean(x: Moments) -> dict[str, Float32]:
+    return {"mean": x.mean.astype(np.float32)}
+
+
+def _follow_center(x: Moments, _: dict[str, Float32]) -> Moments:
+    return x.scaled(np.ones(1))
 
 
 def _center(x: Float32, a: dict[str, Float32]) -> Float32:
     return x - a["mean"]
 
 
-def _fit_zscore(x: Float32) -> dict[str, Float32]:
-    mean = x.mean(axis=0, dtype=np.float64)
-    std = x.std(axis=0, dtype=np.float64)
+def _fit_zscore(x: Moments) -> dict[str, Float32]:
+    mean = x.mean
+    std = np.sqrt(x.variance)
     # A dimension that only carries the rounding of its mean is constant.
     constant = std <= np.maximum(1e-6 * np.abs(mean), MIN_ABS)
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, std))
     return {"mean": mean.astype(np.float32), "scale": scale.astype(np.float32)}
 
 
+def _follow_zscore(x: Moments, a: dict[str, Float32]) -> Moments:
+    return x.scaled(a["scale"].astype(np.float64))
+
+
 def _zscore(x: Float32, a: dict[str, Float32]) -> Float32:
     return (x - a["mean"]) * a["scale"]
 
 
-def _fit_zca(x: Float32) -> dict[str, Float32]:
-    mean = x.mean(axis=0, dtype=np.float64)
-    centred = x - mean
-    covariance = centred.T @ centred / max(len(x), 1)
-    values, vectors = np.linalg.eigh(covariance)
+def _fit_zca(x: Moments) -> dict[str, Float32]:
+    values, vectors = np.linalg.eigh(np.diag(x.variance) if x.covariance is None else x.covariance)
     values = np.maximum(values, 0.0)
     floor = ZCA_RIDGE * values.mean()
     inverse = 1.0 / np.sqrt(values + floor) if floor > MIN_ABS**2 else np.zeros_like(values)
-    return {"mean": mean.astype(np.float32), "matrix": ((vectors * inverse) @ vectors.T).astype(np.float32)}
+    return {"mean": x.mean.astype(np.float32), "matrix": ((vectors * inverse) @ vectors.T).astype(np.float32)}
+
+
+def _follow_zca(x: Moments, a: dict[str, Float32]) -> Moments:
+    matrix = a["matrix"].astype(np.float64)
+    covariance = matrix.T @ (np.diag(x.variance) if x.covariance is None else x.covariance) @ matrix
+    return Moments(np.zeros_like(x.mean), np.diagonal(covariance).copy(), covariance)
 
 
 def _zca(x: Float32, a: dict[str, Float32]) -> Float32:
     return np.asarray((x - a["mean"]) @ a["matrix"], dtype=np.float32)
 
 
-def _fit_unit(x: Float32) -> dict[str, Float32]:
-    energy = float(np.einsum("ij,ij->", x, x, dtype=np.float64)) / max(len(x), 1)
+def _fit_unit(x: Moments) -> dict[str, Float32]:
+    energy = float((x.variance + np.square(x.mean)).sum())
     return {"scale": np.array([1.0 / np.sqrt(energy) if energy > MIN_ABS**2 else 0.0], dtype=np.float32)}
+
+
+def _follow_unit(x: Moments, a: dict[str, Float32]) -> Moments:
+    scale = a["scale"].astype(np.float64)
+    return replace(x.scaled(scale), mean=x.mean * scale)
 
 
 def _unit(x: Float32, a: dict[str, Float32]) -> Float32:
     return x * a["scale"]
 
 
+def _unknown(x: Moments, _: dict[str, Float32]) -> Moments:
+    return x
+
+
 _STEPS = {
-    "l2": _Step(_nothing, _l2, {}),
-    "sqrt": _Step(_nothing, _sqrt, {}),
-    "center": _Step(_fit_mean, _center, {"mean": "P"}),
-    "zscore": _Step(_fit_zscore, _zscore, {"mean": "P", "scale": "P"}),
-    "zca": _Step(_fit_zca, _zca, {"mean": "P", "matrix": "PP"}),
-    "unit": _Step(_fit_unit, _unit, {"scale": "1"}),
+    "l2": _Step(_nothing, _l2, _unknown, {}),
+    "sqrt": _Step(_nothing, _sqrt, _unknown, {}),
+    "center": _Step(_fit_mean, _center, _follow_center, {"mean": "P"}),
+    "zscore": _Step(_fit_zscore, _zscore, _follow_zscore, {"mean": "P", "scale": "P"}),
+    "zca": _Step(_fit_zca, _zca, _follow_zca, {"mean": "P", "matrix": "PP"}),
+    "unit": _Step(_fit_unit, _unit, _follow_unit, {"scale": "1"}),
 }
 
 STEPS = tuple(_STEPS)

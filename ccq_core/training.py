@@ -8,22 +8,25 @@ number of modalities are one weighted problem on the fused latent vectors z.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.codebooks import code_sums, initial_codebooks, pair_order, solve_codebooks
-from ccq_core.features import FeatureSet, Float32
+from ccq_core.codebooks import code_counts, code_sums, initial_codebooks, pair_order, solve_codebooks
+from ccq_core.features import MIN_ABS, FeatureSet, Float32
 from ccq_core.mappings import procrustes
 from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
+from ccq_core.source import Source, sample
 
 Float64 = NDArray[np.float64]
 STARTS = ("joint", "identity")
 _JOINT_ROUNDS = 5
 # Noise on the codewords in the first half of the iterations, as a share of the data's spread; see `_perturbed`.
 _NOISE = 0.5
+_GRAM_ROWS = 1 << 12  # rows that are float64 at a time
+Maps = Mapping[str, Float32]
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,31 @@ class Progress:
 
 @dataclass(frozen=True)
 class Trained:
-    """What Algorithm 1 returns: mappings R^v (P_v, D), codebooks (M, 256, D), codes (n, M), loss per iteration."""
+    """What Algorithm 1 returns.
+
+    Attributes
+    ----------
+    mappings:
+        R^v (P_v, D) float32.
+    codebooks:
+        (M, 256, D) float32.
+    codes:
+        (n, M) uint8.
+    losses:
+        Loss after each iteration.
+    grams, crosses:
+        Sums over the objects, x_n x_n^T (P_v, P_v) and x_n y_n^T (P_v, D), y_n the reconstructions; float64.
+    """
 
     mappings: dict[str, Float32]
     codebooks: Float32
     codes: Codes
     losses: list[float]
+    grams: dict[str, Float64]
+    crosses: dict[str, Float64]
 
 
-def fuse(latents: Mapping[str, Float32], features: FeatureSet, weights: Mapping[str, float]) -> tuple[Float32, Float64]:
+def fuse(latents: Maps, features: FeatureSet, weights: Mapping[str, float]) -> tuple[Float32, Float64]:
     """Weighted mean z (n, D) float32 of each object's latent vectors, and its total weight w (n,) float64.
 
     An object that has none of these modalities gets zeros.
@@ -68,7 +87,77 @@ def fuse(latents: Mapping[str, Float32], features: FeatureSet, weights: Mapping[
     return np.asarray(z, dtype=np.float32), total
 
 
-def initial_mappings(x: FeatureSet, dim: int, weights: Mapping[str, float], start: str) -> dict[str, Float32]:
+class Objects:
+    """Training objects and how much each modality counts: what all passes over them share.
+
+    Parameters
+    ----------
+    source:
+        Preprocessed features; rows of absent modalities are zero.
+    weights:
+        lambda_v of each modality.
+    linear:
+        Matrices (P_v, P_v) that the features of a modality still have to be multiplied with. Maps and sums are
+        multiplied instead, which are fewer than objects.
+    grams:
+        The sums x_n x_n^T (P_v, P_v) of finished features, for modalities for which they are known already.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        weights: Mapping[str, float],
+        linear: Maps | None = None,
+        grams: Mapping[str, Float64] | None = None,
+    ) -> None:
+        self.source = source
+        self.weights = weights
+        self._linear = linear or {}
+        known = dict(grams or {})
+        known |= self._sum_grams([name for name in source.dims if name not in known])
+        # Features that are nearly zero carry nothing.
+        self.grams = {name: known[name] * (np.trace(known[name]) > MIN_ABS**2) for name in source.dims}
+
+    @property
+    def energy(self) -> float:
+        """sum lambda_v |x_n^v|^2; 1 where that is 0."""
+        return sum(self.weights[name] * float(np.trace(gram)) for name, gram in self.grams.items()) or 1.0
+
+    def latents(self, batch: FeatureSet, mappings: Maps) -> tuple[Float32, Float64]:
+        """z and w of some objects (see `fuse`), under the mappings of some modalities."""
+        maps: dict[str, Float32] = {
+            name: self._linear[name] @ r if name in self._linear else r for name, r in mappings.items()
+        }
+        return fuse({name: batch.arrays[name] @ r for name, r in maps.items()}, batch, self.weights)
+
+    def lift(self, name: str, sums: Float64) -> Float64:
+        """Sums x_n t_n^T (P_v, T) of features as the source has them, turned into those of finished features."""
+        return self._linear[name].T.astype(np.float64) @ sums if name in self._linear else sums
+
+    def crosses(self, mappings: Maps, names: Iterable[str]) -> tuple[dict[str, Float64], dict[str, int]]:
+        """Sums x_n z_n^T (P_v, D) for some modalities, and how many objects of each have a z."""
+        totals = {name: np.zeros((self.source.dims[name], next(iter(mappings.values())).shape[1])) for name in names}
+        counts = dict.fromkeys(totals, 0)
+        for batch in self.source:
+            z, known = self.latents(batch, mappings)
+            for name, total in totals.items():
+                # Rows without this modality are zero, and so is the z of objects that are not known yet.
+                total += batch.arrays[name].T @ z
+                counts[name] += int(np.count_nonzero(batch.present[name] & (known > 0)))
+        return {name: self.lift(name, total) for name, total in totals.items()}, counts
+
+    def _sum_grams(self, names: Sequence[str]) -> dict[str, Float64]:
+        """In float64, for the rounding of float32 would outweigh a small ridge."""
+        grams = {name: np.zeros((self.source.dims[name],) * 2) for name in names}
+        for batch in self.source if names else ():
+            for name, gram in grams.items():
+                for lo in range(0, batch.n, _GRAM_ROWS):
+                    part = batch.arrays[name][lo : lo + _GRAM_ROWS].astype(np.float64)
+                    gram += part.T @ part
+        return {name: self.lift(name, self.lift(name, gram).T) for name, gram in grams.items()}
+
+
+def initial_mappings(x: Objects, dim: int, start: str) -> dict[str, Float32]:
     """First mappings R^v (P_v, D).
 
     ``identity``: the first D columns of the identity, as Algorithm 1 has it.
@@ -78,30 +167,75 @@ def initial_mappings(x: FeatureSet, dim: int, weights: Mapping[str, float], star
     modality that shares too few objects with the others starts on its own principal axes.
     """
     if start == "identity":
-        return {name: np.eye(array.shape[1], dim, dtype=np.float32) for name, array in x.arrays.items()}
+        return {name: np.eye(p, dim, dtype=np.float32) for name, p in x.source.dims.items()}
     mappings: dict[str, Float32] = {}
-    order = sorted(x, key=lambda name: -weights[name] * float(np.square(x.arrays[name], dtype=np.float64).sum()))
-    for name in order:
-        array = x.arrays[name]
+    for name in sorted(x.grams, key=lambda name: -x.weights[name] * float(np.trace(x.grams[name]))):
         if mappings:
-            z, known = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
-            if np.count_nonzero(x.present[name] & (known > 0)) > dim:
-                # Rows without this modality are zero, and so are targets of objects not known yet.
-                mappings[name] = procrustes((array.T @ z).astype(np.float64))
+            crosses, known = x.crosses(mappings, [name])
+            if known[name] > dim:
+                mappings[name] = procrustes(crosses[name])
                 continue
-        mappings[name] = _principal_axes(array, dim)
+        mappings[name] = _principal_axes(x.grams[name], dim)
     for _ in range(_JOINT_ROUNDS):
-        z, _ = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
-        mappings = _update_mappings(x, z)
-    return mappings
+        crosses, _ = x.crosses(mappings, mappings)
+        mappings = {name: procrustes(cross) for name, cross in crosses.items()}
+    return {name: mappings[name] for name in x.source.dims}
+
+
+@dataclass
+class _Pass:
+    """Sums over the objects, of their codes b_n and of their z_n under the mappings that these were found with.
+
+    Attributes
+    ----------
+    counts:
+        (MK, MK) = sum w_n b_n b_n^T.
+    members:
+        (MK, P_v) = sum b_n x_n^T.
+    gain:
+        sum w_n (|z_n|^2 - |z_n - y_n|^2).
+    spread:
+        (D,) standard deviation of z.
+    """
+
+    counts: Float64
+    members: dict[str, Float64]
+    gain: float
+    spread: Float64
+
+
+def _encode(x: Objects, mappings: Maps, codebooks: Float32, codes: Codes, effort: Effort, *, start: bool) -> _Pass:
+    """Find codes for all objects and write them to `codes` (n, M), from those that are there if `start`."""
+    quantizer = AdditiveQuantizer(codebooks)
+    m, _, dim = codebooks.shape
+    counts = np.zeros((m * K, m * K))
+    members = {name: np.zeros((m * K, p)) for name, p in x.source.dims.items()}
+    first, second = np.zeros((2, dim))
+    gain, row = 0.0, 0
+    for batch in x.source:
+        z, w = x.latents(batch, mappings)
+        rows = slice(row, row + batch.n)
+        found = quantizer.encode(z, effort, start=codes[rows] if start else None)
+        codes[rows] = found
+        counts += code_counts(found, w)
+        for name, total in members.items():
+            total += code_sums(found, batch.arrays[name])
+        apart = z - quantizer.decode(found)
+        square = np.square(z, dtype=np.float64)
+        gain += float(w @ (square.sum(axis=1) - np.einsum("nd,nd->n", apart, apart, dtype=np.float64)))
+        first += z.sum(axis=0, dtype=np.float64)
+        second += square.sum(axis=0)
+        row += batch.n
+    spread = np.sqrt(np.maximum(second / row - np.square(first / row), 0.0))
+    members = {name: np.ascontiguousarray(x.lift(name, total.T).T) for name, total in members.items()}
+    return _Pass(counts, members, gain, spread)
 
 
 def train(
-    x: FeatureSet,
+    x: Objects,
+    codes: Codes,
     *,
-    m: int,
     dim: int,
-    weights: Mapping[str, float],
     effort: Effort,
     iterations: int,
     tolerance: float,
@@ -112,14 +246,18 @@ def train(
 ) -> Trained:
     """Run Algorithm 1 on preprocessed features until the relative loss settles.
 
+    Each iteration is one pass over the objects, which leaves the sums that the next mappings and codebooks follow from
+    (section 4.2 of the paper): with y_n = C b_n, sum x_n y_n^T is G^T C for G = sum b_n x_n^T, and the right side of
+    the normal equations, sum w_n b_n z_n^T, is sum_v lambda_v G_v R_v. So no more than a batch is in memory.
+
     Parameters
     ----------
     x:
-        Preprocessed features; absent rows are zero.
-    m, dim:
-        Number of codebooks M, latent dimension D.
-    weights:
-        lambda_v of each modality.
+        Training objects.
+    codes:
+        (n, M) uint8, room for the codes of the objects.
+    dim:
+        Latent dimension D.
     effort:
         How hard to look for codes in each iteration.
     iterations, tolerance:
@@ -133,71 +271,71 @@ def train(
         Called after each iteration. An exception that it raises ends the training.
     """
     began = time.perf_counter()
-    energy = sum(weights[v] * float(np.square(x.arrays[v], dtype=np.float64).sum()) for v in x)
-    energy = energy or 1.0
-    mappings = initial_mappings(x, dim, weights, start)
-    z, w = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
-    codebooks = initial_codebooks(z, m, rng)
-    codes = AdditiveQuantizer(codebooks).encode(z, effort)
+    m = codes.shape[1]
+    mappings = initial_mappings(x, dim, start)
+    codebooks = _initial_codebooks(x, mappings, m, rng)
+    sums = _encode(x, mappings, codebooks, codes, effort, start=False)
     losses: list[float] = []
     # A beam finds better codes afresh than a descent does from those of the iteration before, and it can take noise.
     beam = effort.beam > 1
     calm = iterations // 2 if beam else 0
     for iteration in range(iterations):
-        y = AdditiveQuantizer(codebooks).decode(codes)
-        mappings = _update_mappings(x, y)
-        z, w = fuse({v: x.arrays[v] @ r for v, r in mappings.items()}, x, weights)
-        codebooks = solve_codebooks(*code_sums(codes, w, z), ridge)
+        mappings = {name: procrustes(cross) for name, cross in _crosses(sums, codebooks).items()}
+        right = sum(x.weights[name] * (total @ mappings[name]) for name, total in sums.members.items())
+        codebooks = solve_codebooks(sums.counts, np.asarray(right), ridge)
         if iteration < calm:
-            codebooks = _perturbed(codebooks, z, 1 - iteration / calm, rng)
-        quantizer = AdditiveQuantizer(codebooks)
-        codes = quantizer.encode(z, effort, start=None if beam else codes)
-        loss = _loss(energy, w, z, quantizer.decode(codes))
+            codebooks = _perturbed(codebooks, sums.spread, 1 - iteration / calm, rng)
+        sums = _encode(x, mappings, codebooks, codes, effort, start=not beam)
+        # Eqn. 4 over the energy: sum lambda_v |x_v|^2 - w |z|^2 + w |z - y|^2.
+        loss = 1.0 - sums.gain / x.energy
         losses.append(loss)
         if callback is not None:
             callback(Progress(iteration + 1, iterations, loss, time.perf_counter() - began))
         if iteration > calm and losses[-2] - loss < tolerance * losses[-2]:
             break
-    codebooks, codes = _ordered(codebooks, codes)
-    return Trained(mappings, codebooks, codes, losses)
+    crosses = _crosses(sums, codebooks)
+    return Trained(mappings, _ordered(codebooks, codes), codes, losses, x.grams, crosses)
 
 
-def _perturbed(codebooks: Float32, z: Float32, temperature: float, rng: np.random.Generator) -> Float32:
+def _initial_codebooks(x: Objects, mappings: Maps, m: int, rng: np.random.Generator) -> Float32:
+    n = x.source.n
+    picks = np.stack([rng.choice(n, size=K, replace=n < K) for _ in range(m)])
+    rows, places = np.unique(picks, return_inverse=True)
+    z, _ = x.latents(sample(x.source, rows), mappings)
+    return initial_codebooks(z, places.reshape(picks.shape))
+
+
+def _crosses(sums: _Pass, codebooks: Float32) -> dict[str, Float64]:
+    """sum x_n y_n^T (P_v, D) by modality."""
+    words = codebooks.reshape(-1, codebooks.shape[2]).astype(np.float64)
+    return {name: total.T @ words for name, total in sums.members.items()}
+
+
+def _perturbed(codebooks: Float32, spread: Float64, temperature: float, rng: np.random.Generator) -> Float32:
     """Codewords with noise as uneven as the data: codes leave the optimum nearest to the start and find a better one.
 
     Stochastic relaxation, SR-D, of Martinez et al., "LSQ++: lower running time and higher recall in multi-codebook
     quantization", ECCV 2018.
     """
-    scale = temperature * _NOISE / len(codebooks) * z.std(axis=0, dtype=np.float64)
+    scale = temperature * _NOISE / len(codebooks) * spread
     return np.asarray(codebooks + scale * rng.standard_normal(codebooks.shape), dtype=np.float32)
 
 
-def _ordered(codebooks: Float32, codes: Codes) -> tuple[Float32, Codes]:
-    """The same codebooks in `pair_order`, and the codes that go with them."""
-    books, renamed = codebooks.copy(), codes.copy()
+def _ordered(codebooks: Float32, codes: Codes) -> Float32:
+    """The same codebooks in `pair_order`; codes (n, M) are renamed where they are."""
+    books = codebooks.copy()
     for m, book in enumerate(codebooks):
         order = pair_order(book)
         place = np.empty(K, dtype=np.uint8)
         place[order] = np.arange(K)
-        books[m], renamed[:, m] = book[order], place[codes[:, m]]
-    return books, renamed
+        books[m] = book[order]
+        codes[:, m] = place[codes[:, m]]
+    return books
 
 
-def _update_mappings(x: FeatureSet, y: Float32) -> dict[str, Float32]:
-    """R^v by orthogonal Procrustes; absent rows are zero and add nothing to the sums."""
-    return {name: procrustes((array.T @ y).astype(np.float64)) for name, array in x.arrays.items()}
-
-
-def _principal_axes(array: Float32, dim: int) -> Float32:
-    gram = (array.T @ array).astype(np.float64)
+def _principal_axes(gram: Float64, dim: int) -> Float32:
     _, vectors = np.linalg.eigh(gram)
     axes = vectors[:, ::-1][:, :dim]
     # The sign of an eigenvector is arbitrary: fix it, so that results do not depend on the LAPACK at hand.
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     return np.asarray(axes * signs, dtype=np.float32)
-
-
-def _loss(energy: float, w: Float64, z: Float32, y: Float32) -> float:
-    """Eqn. 4 over the energy: sum lambda_v |x_v|^2 - w |z|^2 + w |z - y|^2, summed over objects."""
-    gain = np.einsum("nd,nd->n", z, z, dtype=np.float64) - np.einsum("nd,nd->n", z - y, z - y, dtype=np.float64)
-    return 1.0 - float(w @ gain) / energy

@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 from ccq_cli.main import VERBS, main
 from ccq_core import CCQ, simd
@@ -55,6 +57,28 @@ def test_train_from_npz(tmp_path):
     for name in ("plain", "split"):
         assert ccq("train", tmp_path / f"{name}.npz", "-o", tmp_path / f"{name}.ccq", "--bits", 8).exit_code == 0
     assert (tmp_path / "plain.ccq").read_bytes() == (tmp_path / "split.ccq").read_bytes()
+
+
+def test_train_in_batches(tmp_path):
+    data = make_pairs(300)
+    np.save(tmp_path / "image1.npy", data["image"][:100])
+    np.save(tmp_path / "image2.npy", data["image"][100:])
+    np.save(tmp_path / "text.npy", data["text"])
+    columns = {name: list(array) for name, array in data.items()}
+    parquet.write_table(pyarrow.table({**columns, "id": np.arange(300)}), tmp_path / "data.parquet")
+    files = [f"image={tmp_path}/image1.npy", f"image={tmp_path}/image2.npy", f"text={tmp_path}/text.npy"]
+    expected = CCQ(bits=8, iterations=4).fit(data)
+    for name, words in {"npy": [*files, "--batch-rows", 70], "parquet": [tmp_path / "data.parquet"]}.items():
+        result = ccq("train", *words, "-o", tmp_path / f"{name}.ccq", "--bits", 8, "--iterations", 4)
+        assert result.exit_code == 0, result.output
+        assert "300 objects" in result.stderr
+        assert CCQ.load(tmp_path / f"{name}.ccq").losses_ == pytest.approx(expected.losses_, rel=1e-4)
+    result = ccq("train", *files, "-o", tmp_path / "x.ccq")
+    assert result.exit_code == 1
+    assert "--batch-rows" in result.stderr
+    result = ccq("train", files[0], tmp_path / "data.parquet", "-o", tmp_path / "x.ccq")
+    assert result.exit_code == 2
+    assert "in batches, expected NAME=FILE.npy" in result.stderr
 
 
 def test_encode(model_file, arrays, tmp_path):

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from ccq_core.errors import InvalidInputError
+from ccq_core.features import check_features
 from ccq_core.preprocessing import array_shapes, check_steps, fit_preprocessing
+from ccq_core.source import InMemory
 
 
 @pytest.fixture
@@ -11,8 +13,30 @@ def x():
     return (rng.standard_normal((500, 6)) @ rng.standard_normal((6, 6)) + 3).astype(np.float32)
 
 
+def fit(steps, x, rows=1000):
+    features = check_features({"x": x})
+    return fit_preprocessing({"x": check_steps(steps)}, InMemory(features, rows))[0]["x"]
+
+
 def apply(steps, x):
-    return fit_preprocessing(check_steps(steps), x).apply(x)
+    return fit(steps, x).apply(x)
+
+
+@pytest.mark.parametrize("steps", ["zca,unit", "zscore,unit", "l2,center,unit", "sqrt,zca,zscore"])
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_batches_fit_the_same_steps(x, steps, far):
+    whole, parts = fit(steps, x + far), fit(steps, x + far, rows=7)
+    assert np.allclose(parts.apply(x + far), whole.apply(x + far), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "steps", ["zca,unit", "l2,zca", "zca,unit,unit", "zscore,unit", "zca,zscore", "zca,unit,zca", ""]
+)
+def test_a_split_pipeline_does_the_same(x, steps):
+    fitted = fit(steps, x)
+    cheap, matrix = fitted.split()
+    assert (matrix is None) == (steps in ("zscore,unit", "zca,zscore", ""))
+    assert np.allclose(cheap.apply(x) if matrix is None else cheap.apply(x) @ matrix, fitted.apply(x), atol=1e-4)
 
 
 def test_zscore(x):
@@ -54,7 +78,7 @@ def test_zca_of_rank_deficient_and_constant_features_is_finite():
 
 
 def test_steps_chain_in_order(x):
-    fitted = fit_preprocessing(("l2", "center", "unit"), x)
+    fitted = fit("l2,center,unit", x)
     y = x / np.linalg.norm(x, axis=1, keepdims=True)
     y = y - y.mean(axis=0)
     y = y / np.sqrt(np.square(y).sum(axis=1).mean())

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ccq_core.codebooks import code_sums, initial_codebooks, solve_codebooks
+from ccq_core.codebooks import code_counts, code_sums, initial_codebooks, solve_codebooks
 from ccq_core.quantizer import AdditiveQuantizer, Effort, K
 
 
@@ -84,9 +84,8 @@ def test_code_sums_equal_the_explicit_one_hot_products():
     b = np.zeros((n, m * K))
     for i, j in itertools.product(range(n), range(m)):
         b[i, j * K + int(codes[i, j])] = 1
-    a, s = code_sums(codes, weights, z)
-    assert np.allclose(a, b.T @ (weights[:, None] * b))
-    assert np.allclose(s, b.T @ (weights[:, None] * z), atol=1e-5)
+    assert np.allclose(code_counts(codes, weights), b.T @ (weights[:, None] * b))
+    assert np.allclose(code_sums(codes, z), b.T @ z, atol=1e-5)
 
 
 def test_solved_codebooks_minimise_the_weighted_error():
@@ -95,7 +94,8 @@ def test_solved_codebooks_minimise_the_weighted_error():
     codes = rng.integers(0, K, (n, m), dtype=np.uint8)
     weights = rng.uniform(0.5, 6.0, n)
     z = rng.standard_normal((n, dim)).astype(np.float32)
-    books = solve_codebooks(*code_sums(codes, weights, z), ridge=1e-9)
+    right = code_sums(codes, (weights[:, None] * z).astype(np.float32))
+    books = solve_codebooks(code_counts(codes, weights), right, ridge=1e-9)
 
     def loss(c):
         return weights @ np.square(z - AdditiveQuantizer(c).decode(codes)).sum(axis=1)
@@ -108,7 +108,7 @@ def test_solved_codebooks_minimise_the_weighted_error():
 def test_unused_codewords_become_zero_and_stay_finite():
     codes = np.zeros((50, 2), dtype=np.uint8)
     z = np.ones((50, 3), dtype=np.float32)
-    books = solve_codebooks(*code_sums(codes, np.ones(50), z), ridge=1e-4)
+    books = solve_codebooks(code_counts(codes, np.ones(50)), code_sums(codes, z), ridge=1e-4)
     assert np.isfinite(books).all()
     assert (books[:, 1:] == 0).all()
     assert np.allclose(books[:, 0].sum(axis=0), 1, atol=0.05)
@@ -116,6 +116,6 @@ def test_unused_codewords_become_zero_and_stay_finite():
 
 def test_initial_codebooks_serve_fewer_points_than_codewords():
     z = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
-    books = initial_codebooks(z, 2, np.random.default_rng(0))
+    books = initial_codebooks(z, np.random.default_rng(0).integers(0, 5, (2, K)))
     assert books.shape == (2, K, 3)
     assert np.isfinite(books).all()

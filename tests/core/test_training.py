@@ -6,7 +6,8 @@ import pytest
 from ccq_core.features import FeatureSet, check_features
 from ccq_core.mappings import procrustes, ridge
 from ccq_core.quantizer import Effort, decode
-from ccq_core.training import fuse, initial_mappings, train
+from ccq_core.source import InMemory
+from ccq_core.training import Objects, fuse, initial_mappings, train
 from tests.core.conftest import make_pairs
 
 
@@ -14,6 +15,7 @@ def run(x: FeatureSet, **changes):
     settings = {
         "m": 2,
         "dim": 5,
+        "rows": 1000,
         "weights": {name: 1.0 + i for i, name in enumerate(x)},
         "effort": Effort(),
         "iterations": 12,
@@ -22,7 +24,11 @@ def run(x: FeatureSet, **changes):
         "start": "joint",
         "rng": np.random.default_rng(0),
     }
-    return train(x, **{**settings, **changes}), {**settings, **changes}
+    settings |= changes
+    kept = dict(settings)
+    objects = Objects(InMemory(x, kept.pop("rows")), kept.pop("weights"))
+    codes = np.zeros((x.n, kept.pop("m")), dtype=np.uint8)
+    return train(objects, codes, **kept), settings
 
 
 def centred(n=400, dims=(12, 8), missing=0.0, seed=0):
@@ -65,6 +71,40 @@ def test_every_iteration_lowers_the_loss(start, missing):
     assert len(losses) > 2
     assert (np.diff(losses) <= 1e-5).all()
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("effort", [Effort(), Effort(beam=4)])
+def test_batches_of_any_size_give_the_same_model(effort):
+    x = centred(n=1000, dims=(12, 8, 9), missing=0.3)
+    whole, *parts = [run(x, effort=effort, iterations=6, rows=rows)[0] for rows in (1000, 999, 130)]
+    for part in parts:
+        assert part.losses == pytest.approx(whole.losses, rel=1e-3)
+        assert (part.codes == whole.codes).mean() > 0.97  # where rounding decides, it may decide otherwise
+
+
+def test_sums_that_training_leaves_are_those_of_features_and_reconstructions():
+    x = centred(n=500, missing=0.3)
+    trained, _ = run(x, rows=64)
+    y = decode(trained.codebooks, trained.codes)
+    for name, array in x.arrays.items():
+        assert np.allclose(trained.crosses[name], array.T @ y, rtol=1e-3, atol=1e-2)
+        assert np.allclose(trained.grams[name], array.T @ array, rtol=1e-3, atol=1e-2)
+
+
+def test_matrices_that_are_applied_late_change_nothing():
+    rng = np.random.default_rng(3)
+    x = centred(n=800, missing=0.3)
+    matrices = {name: rng.standard_normal((p, p)).astype(np.float32) for name, p in x.dims.items()}
+    turned = FeatureSet({name: x.arrays[name] @ matrix for name, matrix in matrices.items()}, x.present, x.n)
+    early, _ = run(turned)
+    late = train(
+        Objects(InMemory(x, 100), {"image": 1.0, "text": 2.0}, matrices),
+        np.zeros((x.n, 2), np.uint8), dim=5, effort=Effort(), iterations=12, tolerance=0.0, ridge=1e-6, start="joint",
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert late.losses == pytest.approx(early.losses, rel=2e-2)
+    for name in x:
+        assert np.allclose(late.grams[name], early.grams[name], rtol=1e-3, atol=1e-1)
 
 
 def test_mappings_are_orthonormal():
@@ -140,7 +180,7 @@ def test_joint_start_beats_identity_on_pairs():
 def test_initial_mappings_are_orthonormal_for_any_overlap():
     for missing in (0.0, 0.5, 0.9):
         x = centred(n=60, dims=(12, 8, 9), missing=missing)
-        for r in initial_mappings(x, 5, dict.fromkeys(x, 1.0), "joint").values():
+        for r in initial_mappings(Objects(InMemory(x), dict.fromkeys(x, 1.0)), 5, "joint").values():
             assert np.allclose(r.T @ r, np.eye(5), atol=1e-4)
 
 
