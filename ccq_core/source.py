@@ -23,13 +23,14 @@ class Source(ABC):
         Feature dimension P_v by modality name.
     n:
         Number of objects.
-    having:
-        How many of them have each modality.
+    having, alone:
+        How many of them have each modality, and how many have no other.
     """
 
     dims: dict[str, int]
     n: int
     having: dict[str, int]
+    alone: dict[str, int]
 
     @abstractmethod
     def __iter__(self) -> Iterator[FeatureSet]:
@@ -47,7 +48,7 @@ class InMemory(Source):
         self.features = features
         self.dims = features.dims
         self.n = features.n
-        self.having = {name: int(np.count_nonzero(mask)) for name, mask in features.present.items()}
+        self.having, self.alone = _presence(features)
         self._rows = rows
 
     def __iter__(self) -> Iterator[FeatureSet]:
@@ -91,12 +92,14 @@ class Streamed(Source):
         self._batches = batches
         self.dims = {}
         self.n = 0
-        self.having = {}
+        self.having, self.alone = {}, {}
         for batch in self._checked():
             self.n += batch.n
-            for name, mask in batch.present.items():
-                self.having[name] = self.having.get(name, 0) + int(np.count_nonzero(mask))
-                self.dims[name] = batch.dims[name]
+            having, alone = _presence(batch)
+            for name, dim in batch.dims.items():
+                self.dims[name] = dim
+                self.having[name] = self.having.get(name, 0) + having[name]
+                self.alone[name] = self.alone.get(name, 0) + alone[name]
         if self.n == 0:
             raise InvalidInputError("features: expected batches with objects in them, got none")
 
@@ -146,12 +149,20 @@ class _Mapped(Source):
     def __init__(self, source: Source, function: Callable[[FeatureSet], FeatureSet]) -> None:
         self.dims = source.dims
         self.n = source.n
-        self.having = source.having
+        self.having, self.alone = source.having, source.alone
         self._source = source
         self._function = function
 
     def __iter__(self) -> Iterator[FeatureSet]:
         return map(self._function, self._source)
+
+
+def _presence(features: FeatureSet) -> tuple[dict[str, int], dict[str, int]]:
+    """How many objects have each modality, and how many have no other."""
+    modalities = np.stack(list(features.present.values())).sum(axis=0)
+    having = {name: int(np.count_nonzero(mask)) for name, mask in features.present.items()}
+    alone = {name: int(np.count_nonzero(mask & (modalities == 1))) for name, mask in features.present.items()}
+    return having, alone
 
 
 def open_source(features: Features | Iterable[Features]) -> InMemory | Streamed:

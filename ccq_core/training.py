@@ -64,7 +64,9 @@ class Trained:
     losses:
         Loss after each iteration.
     grams, crosses:
-        Sums over the objects, x_n x_n^T (P_v, P_v) and x_n y_n^T (P_v, D), y_n the reconstructions; float64.
+        Sums over the objects, x_n x_n^T (P_v, P_v) and x_n y_n^T (P_v, D), y_n the reconstructions; float64. What maps
+        for unseen objects are to be regressed on, so objects are weighted where not all have all modalities: see
+        `_regression_sums`.
     """
 
     mappings: dict[str, Float32]
@@ -293,8 +295,11 @@ def train(
             callback(Progress(iteration + 1, iterations, loss, time.perf_counter() - began))
         if iteration > calm and losses[-2] - loss < tolerance * losses[-2]:
             break
-    crosses = _crosses(sums, codebooks)
-    return Trained(mappings, _ordered(codebooks, codes), codes, losses, x.grams, crosses)
+    if all(count == x.source.n for count in x.source.having.values()):
+        grams, crosses = x.grams, _crosses(sums, codebooks)
+    else:
+        grams, crosses = _regression_sums(x, codebooks, codes)
+    return Trained(mappings, _ordered(codebooks, codes), codes, losses, grams, crosses)
 
 
 def _initial_codebooks(x: Objects, mappings: Maps, m: int, rng: np.random.Generator) -> Float32:
@@ -303,6 +308,38 @@ def _initial_codebooks(x: Objects, mappings: Maps, m: int, rng: np.random.Genera
     rows, places = np.unique(picks, return_inverse=True)
     z, _ = x.latents(sample(x.source, rows), mappings)
     return initial_codebooks(z, places.reshape(picks.shape))
+
+
+def _regression_sums(x: Objects, codebooks: Float32, codes: Codes) -> tuple[dict[str, Float64], dict[str, Float64]]:
+    """Weighted sums x_n x_n^T and x_n y_n^T by modality.
+
+    An object counts by how much of its y comes from its other modalities, which is what a map from this one alone
+    should foretell: 1 where all are there. Where there is no other, y only repeats what R made of x. Such objects help
+    where few have company, and outvote them where they are many: so together they count as P_v.
+    """
+    source, weights = x.source, x.weights
+    quantizer, dim = AdditiveQuantizer(codebooks), codebooks.shape[2]
+    everything = sum(weights[name] for name in source.dims)
+    grams = {name: np.zeros((p, p)) for name, p in source.dims.items()}
+    crosses = {name: np.zeros((p, dim)) for name, p in source.dims.items()}
+    row = 0
+    for batch in source:
+        y = quantizer.decode(codes[row : row + batch.n])
+        total = sum(weights[name] * batch.present[name] for name in source.dims)
+        for name, p in source.dims.items():
+            company = (1 - weights[name] / np.maximum(total, weights[name])) / (1 - weights[name] / everything)
+            counts = np.where(company > 0, company, min(1.0, p / max(source.alone[name], 1))) * batch.present[name]
+            for lo in range(0, batch.n, _GRAM_ROWS):
+                rows = slice(lo, lo + _GRAM_ROWS)
+                part = batch.arrays[name][rows].astype(np.float64)
+                weighted = (part * counts[rows, None]).T
+                grams[name] += weighted @ part
+                crosses[name] += weighted @ y[rows]
+        row += batch.n
+    return (
+        {name: x.lift(name, x.lift(name, gram).T) for name, gram in grams.items()},
+        {name: x.lift(name, cross) for name, cross in crosses.items()},
+    )
 
 
 def _crosses(sums: _Pass, codebooks: Float32) -> dict[str, Float64]:
