@@ -145,7 +145,7 @@ def main(
 def _draw(output: Path, reference: Path | None, report_file: Path | None) -> None:
     # Here, so that measuring needs no matplotlib.
     try:
-        from benchmarks.paper import figures, report  # noqa: PLC0415
+        from benchmarks.paper import figures, report
     except ModuleNotFoundError as error:
         raise click.ClickException(f"figures need matplotlib (pip install '.[bench]'): {error}") from None
     made = figures.draw_all(output)

@@ -82,7 +82,7 @@ class TrainedCCQ:
         codes = self.model.encode(database)
         order = _shuffled(len(codes), self.seed)
         index = CodeIndex(self.model)
-        index.add(order, codes[order])
+        index.add(order.tolist(), codes[order])
         return index.search(queries, k).ids.astype(np.int64)
 
     def rank_continuous(self, queries: Arrays, database: Arrays, k: int) -> Ids:
@@ -107,8 +107,8 @@ class TrainedRival:
 
 
 def _shuffled(n: int, seed: int) -> Ids:
-    # Items with equal codes tie, in 8 bits by the hundred, and searches break ties by position. The emoji stand group by
-    # group, which would put relevant items beside each other.
+    # Items with equal codes tie, in 8 bits by the hundred, and searches break ties by position. The emoji stand group
+    # by group, which would put relevant items beside each other.
     return np.random.default_rng(seed).permutation(n)
 
 

@@ -55,8 +55,8 @@ def resample_images(
         A row that is no histogram.
     """
     p = _distributions("image", histograms)
-    counts: NDArray[np.int64] = rng.multinomial(words, p[origins])
-    return counts / words
+    counts = np.asarray(rng.multinomial(words, p[origins]))
+    return np.asarray(counts / words)
 
 
 def resample_texts(
@@ -85,7 +85,7 @@ def _distributions(name: str, rows: NDArray[Any]) -> NDArray[np.float64]:
         raise ValueError(
             f"{name}: row {row} is no distribution (sum {sums[row]:g}); only histograms and posteriors can be resampled"
         )
-    return p / sums[:, None]
+    return np.asarray(p / sums[:, None])
 
 
 def semi_paired(train: Arrays, pairs: int, unpaired: int, seed: int) -> Arrays:
