@@ -12,7 +12,7 @@ from benchmarks.paper import binarization, curves, search_time, semi, sensitivit
 from benchmarks.paper.data import CROSS, TASKS, WIKI, shown
 from benchmarks.paper.reference import OURS, UNSUPERVISED, read_wiki
 from benchmarks.paper.results import Row, grouped, read_rows
-from benchmarks.paper.style import COLUMN, LOOKS, Look, in_order, legend, look, new_figure, save
+from benchmarks.paper.style import COLUMN, LOOKS, Look, in_order, legend, look, new_figure, save, styled
 
 Points = Sequence[tuple[float, Sequence[float]]]
 
@@ -31,12 +31,10 @@ def draw_all(folder: Path) -> dict[str, Path]:
     made: dict[str, Path] = {}
     for name, draw, by_dataset in drawings:
         rows = read_rows(folder / f"{name}.csv")
-        if by_dataset:
-            for dataset in dict.fromkeys(row["dataset"] for row in rows):
-                label = f"{name}-{dataset.lower()}"
-                made[label] = draw([row for row in rows if row["dataset"] == dataset], folder, label)
-        elif rows:
-            made[name] = draw(rows, folder, name)
+        for dataset in dict.fromkeys(row["dataset"] if by_dataset else "" for row in rows):
+            label = f"{name}-{dataset.lower()}" if dataset else name
+            with styled():
+                made[label] = draw([row for row in rows if not dataset or row["dataset"] == dataset], folder, label)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,11 @@ LOOKS = {
 _SPARE = [Look(color, marker) for color, marker in zip((_GREEN, _PURPLE, _BROWN, _BLACK), "Phd*", strict=True)]
 
 
+def styled() -> AbstractContextManager[None]:
+    """Everything drawn inside looks as it should."""
+    return mpl.rc_context(_RC)
+
+
 def look(name: str) -> Look:
     """The look of a method; a method that is not known here gets a spare one by its name."""
     return LOOKS.get(name) or _SPARE[sum(name.encode()) % len(_SPARE)]
@@ -100,9 +106,8 @@ def new_figure(
     rows: int, columns: int, *, width: float = PAGE, height: float = 1.75, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure of panels, `height` inches each, row by row."""
-    with mpl.rc_context(_RC):
-        figure = Figure(figsize=(width, rows * height + 0.3), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, **shared)
+    figure = Figure(figsize=(width, rows * height + 0.3), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **shared)
     return figure, list(axes.flat)
 
 
@@ -113,17 +118,13 @@ def legend(figure: Figure, axes: Iterable[Axes], columns: int | None = None) -> 
         handles, labels = panel.get_legend_handles_labels()
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
-    with mpl.rc_context(_RC):
-        figure.legend(
-            list(found.values()), list(found), loc="outside upper center", ncols=columns or min(len(found), 8)
-        )
+    figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns or min(len(found), 8))
 
 
 def save(figure: Figure, folder: Path, name: str) -> Path:
     """Write NAME.svg and NAME.png; the SVG's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.svg"
-    with mpl.rc_context(_RC):
-        figure.savefig(path, metadata={"Date": None})
-        figure.savefig(path.with_suffix(".png"), dpi=200)
+    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path.with_suffix(".png"), dpi=200)
     return path
