@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.paper import binarization, curves, search_time, semi, sensitivity, table, training
 from benchmarks.paper.data import CROSS, TASKS, WIKI, shown
@@ -48,7 +49,8 @@ def draw_map(rows: list[Row], folder: Path, name: str) -> Path:
         panel.set_title(shown(task.name))
         theirs = [(b, published[cell]) for b in bits if (cell := (task.name, OURS, b)) in published]
         if theirs:
-            panel.plot(*zip(*theirs, strict=True), color="0.45", linestyle=":", marker="x", label="CCQ, as published")
+            published_look = look("CCQ, as published")
+            panel.plot(*zip(*theirs, strict=True), label="CCQ, as published", **published_look.line_kwargs())
         for method in _methods(rows):
             points = [(float(b), scores[key]) for b in bits if (key := (task.name, method, str(b))) in scores]
             _line(panel, points, look(method), method)
@@ -174,8 +176,7 @@ def draw_search_time(rows: list[Row], folder: Path, name: str) -> Path:
     values = grouped(rows, "method", "items")
     for method in _methods(rows):
         _line(panel, [(float(n), v) for (m, n), v in values.items() if m == method], look(method), method)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    _log_axes(panel)
     panel.set_xlabel("items")
     panel.set_ylabel("ms per query, one thread")
     legend(figure, [panel])
@@ -191,8 +192,7 @@ def draw_training(rows: list[Row], folder: Path, name: str) -> Path:
         values = grouped(kept, "method", "items", value=column)
         for method in _methods(kept):
             _line(panel, [(float(n), v) for (m, n), v in values.items() if m == method], look(method), method)
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        _log_axes(panel)
         panel.set_xlabel(f"pairs of {dims[0]} + {dims[1]} dimensions")
         panel.set_ylabel(label)
     legend(figure, axes)
@@ -202,6 +202,16 @@ def draw_training(rows: list[Row], folder: Path, name: str) -> Path:
 def _methods(rows: Iterable[Row]) -> list[str]:
     """Methods in the order of the legend, CCQ drawn last and so on top."""
     return in_order(row["method"] for row in rows)
+
+
+def _log_axes(panel: Axes) -> None:
+    """Both axes logarithmic, with plain numbers upwards: 0.1, 0.2, 0.5, 1, and so on, less of them over a long way."""
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    low, high = panel.get_ylim()
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _line(panel: Axes, points: Points, seen: Look, label: str, every: int | None = None) -> None:

@@ -74,16 +74,17 @@ LOOKS = {
     "CCQ": Look(_BLUE, "o"),
     "CCQ, mini-batches": Look(_SKY, "s"),
     "CCQ-paper": Look(_SKY, "s", "--"),
+    "CCQ, as published": Look("0.45", "x", ":"),
     "CVH": Look(_ORANGE, "^"),
     "IMH": Look(_GREEN, "v"),
     "CorrAE": Look(_PURPLE, "D"),
     "CMSSH": Look(_BROWN, "<", "-."),
     "SCM": Look(_RED, ">", "-."),
-    "QCH": Look(_BLACK, "X", "-."),
+    "QCH": Look(_BLACK, "p", "-."),
     "Hamming (Faiss)": Look(_RED, "D"),
     "Hamming (NumPy)": Look(_ORANGE, "^", "--"),
 }
-_SPARE = [Look(color, marker) for color, marker in zip((_GREEN, _PURPLE, _BROWN, _BLACK), "Phd*", strict=True)]
+_SPARE = [Look(color, marker) for color, marker in zip((_GREEN, _PURPLE, _BROWN, _BLACK), "Ph8*", strict=True)]
 
 
 def styled() -> AbstractContextManager[None]:
@@ -112,13 +113,15 @@ def new_figure(
 
 
 def legend(figure: Figure, axes: Iterable[Axes], columns: int | None = None) -> None:
-    """One legend for all panels, above them."""
+    """One legend for all panels, above them: methods in their order, in two lines if there are many."""
     found: dict[str, Any] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
-    figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns or min(len(found), 8))
+    labels = in_order(found) if set(found) <= set(LOOKS) else list(found)
+    columns = columns or (len(found) if len(found) <= 8 else -(-len(found) // 2))
+    figure.legend([found[label] for label in labels], labels, loc="outside upper center", ncols=columns)
 
 
 def save(figure: Figure, folder: Path, name: str) -> Path:
