@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks.data.split import split
-from ccq_core.errors import InvalidInputError
-from ccq_core.evaluation import LabelledData, read_npy, read_npz
+from benchmarks.data.split import read_array, read_arrays, split
+from ccq_core.evaluation import LabelledData
 
 FEATURES, TAGS, CONCEPTS = 3857, 2000, 38
 QUERIES = 1_000
@@ -68,7 +67,7 @@ def load_flickr1m(
     image = np.concatenate([np.asarray(piece, dtype=np.float32) for piece in _pieces(folder, "labelled", features)])
     text = _tags(folder, "labelled", tags).toarray()
     path = folder / "labels.npy"
-    labels = np.asarray(read_npy(path))
+    labels = np.asarray(read_array(path))
     if labels.ndim != 2 or labels.shape[1] != concepts or not np.isin(labels, (0, 1)).all():
         raise ValueError(f"{path}: expected shape (n, {concepts}) of 0 and 1, got {labels.shape} of {labels.dtype}")
     if not len(image) == len(text) == len(labels):
@@ -125,7 +124,7 @@ def _pieces(folder: Path, kind: str, features: int) -> list[NDArray[np.float32]]
     paths = sorted((folder / "image" / kind).glob("combined-*.npy"))
     if not paths:
         raise FileNotFoundError(f"{folder / 'image' / kind}: expected files combined-*.npy, got none")
-    pieces = [read_npy(path) for path in paths]
+    pieces = [read_array(path) for path in paths]
     for path, piece in zip(paths, pieces, strict=True):
         if piece.ndim != 2 or piece.shape[1] != features:
             raise ValueError(f"{path}: expected shape (n, {features}), got {piece.shape}")
@@ -135,7 +134,7 @@ def _pieces(folder: Path, kind: str, features: int) -> list[NDArray[np.float32]]
 def _tags(folder: Path, kind: str, tags: int) -> csr_array[np.float32, tuple[int, int]]:
     """Which tags there are: counts become 1."""
     path = folder / "text" / f"text_all_2000_{kind}.npz"
-    arrays = read_npz(path)
+    arrays = read_arrays(path)
     lacking = {"data", "indices", "indptr", "shape"} - set(arrays)
     if lacking:
         raise ValueError(f"{path}: expected a sparse matrix, but array {min(lacking)!r} is missing")
@@ -146,5 +145,5 @@ def _tags(folder: Path, kind: str, tags: int) -> csr_array[np.float32, tuple[int
         matrix = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(shape[0], tags))
         matrix.check_format()
     except (ValueError, TypeError) as error:
-        raise InvalidInputError(f"{path}: not a sparse matrix ({error})") from None
+        raise ValueError(f"{path}: not a sparse matrix ({error})") from None
     return csr_array((matrix > 0).astype(np.float32))

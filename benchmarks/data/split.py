@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,42 @@ def one_file(folder: Path, pattern: str) -> Path:
         names = ", ".join(str(path.relative_to(folder)) for path in found) or "none"
         raise FileNotFoundError(f"{folder}: expected one file {pattern} in it or below it, got {names}")
     return found[0]
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The array of an `.npy` file, mapped from disk.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        Not there; not such a file.
+    """
+    array = _read(path, "r")
+    if isinstance(array, np.ndarray):
+        return array
+    raise ValueError(f"{path}: expected one array, an .npy file")
+
+
+def read_arrays(path: Path) -> Arrays:
+    """All arrays of an `.npz` file; raises what `read_array` raises."""
+    arrays = _read(path, None)
+    if isinstance(arrays, dict):
+        return arrays
+    raise ValueError(f"{path}: expected named arrays, an .npz file")
+
+
+def _read(path: Path, mapping: Literal["r"] | None) -> NDArray[Any] | Arrays:
+    try:
+        with path.open("rb") as file:
+            if file.read(2) == b"PK":
+                file.seek(0)
+                with np.load(file, allow_pickle=False) as arrays:
+                    return {key: arrays[key] for key in arrays.files}
+        return np.asarray(np.load(path, mapping, allow_pickle=False))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever NumPy and zipfile raise of a broken file
+        raise ValueError(f"{path}: not a readable .npy or .npz file ({error})") from None
 
 
 def split(features: Arrays, labels: NDArray[Any], queries: int, seed: int) -> LabelledData:

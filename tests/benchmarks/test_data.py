@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.sparse import csr_array
 
+from benchmarks.data import __main__ as commands
 from benchmarks.data import load_flickr1m, load_nus_wide, save, training_sample, unlabelled_pairs
 from ccq_core import CCQ
 from ccq_core.evaluation import evaluate, load_dataset
@@ -141,6 +144,13 @@ def sparse_file(folder, **changes):
     ("change", "error", "words"),
     [
         (lambda f: (f / "labels.npy").unlink(), FileNotFoundError, r"labels\.npy"),
+        (lambda f: (f / "labels.npy").write_bytes(b"hello"), ValueError, r"labels\.npy: not a readable"),
+        (lambda f: (f / "labels.npy").write_bytes(b"PK\x03\x04junk"), ValueError, r"labels\.npy: not a readable"),
+        (
+            lambda f: (f / "text/text_all_2000_unlabelled.npz").replace(f / "labels.npy"),
+            ValueError,
+            "expected one array",
+        ),
         (lambda f: np.save(f / "labels.npy", np.ones((50, 2))), ValueError, r"shape \(n, 3\) of 0 and 1"),
         (lambda f: np.save(f / "labels.npy", np.full((50, 3), 2)), ValueError, "0 and 1"),
         (lambda f: np.save(f / "labels.npy", np.ones((49, 3))), ValueError, "got 50, 50 and 49"),
@@ -150,7 +160,7 @@ def sparse_file(folder, **changes):
         (lambda f: sparse_file(f, shape=np.array([1, 9])), ValueError, r"expected shape \(n, 4\), got \(1, 9\)"),
         (lambda f: sparse_file(f, indices=np.array([7])), ValueError, "not a sparse matrix"),
         (lambda f: sparse_file(f, indptr=np.array([0, 1, 1])), ValueError, "not a sparse matrix"),
-        (lambda f: sparse_file(f, data=np.array([{}])), ValueError, "not a readable .npz"),
+        (lambda f: sparse_file(f, data=np.array([{}])), ValueError, "not a readable"),
     ],
 )
 def test_broken_flickr1m_is_named(tmp_path, change, error, words):
@@ -191,3 +201,22 @@ def test_command_explains_what_is_missing(tmp_path):
     assert "Error: " in done.stderr
     assert "BoW_int.dat" in done.stderr
     assert not (tmp_path / "o.npz").exists()
+
+
+def test_evaluate_command_follows_the_paper(tmp_path, monkeypatch):
+    nus_wide, flickr1m = tmp_path / "nus-wide", tmp_path / "flickr1m"
+    for folder, write in ((nus_wide, write_nus_wide), (flickr1m, write_flickr1m)):
+        folder.mkdir()
+        write(folder)
+    small = partial(load_flickr1m, **FLICKR, concepts=3, queries=8)
+    monkeypatch.setitem(commands.LOADERS, "nus-wide", partial(load_nus_wide, **SMALL))
+    monkeypatch.setitem(commands.LOADERS, "flickr1m", small)
+    monkeypatch.setattr(commands, "unlabelled_pairs", partial(unlabelled_pairs, **FLICKR))
+    for folder in (nus_wide, flickr1m):
+        arguments = ["evaluate", folder.name, str(folder), "--bits", "8", "--seeds", "2", "--preprocess", "zscore,unit"]
+        done = CliRunner().invoke(commands.main, arguments)
+        assert done.exit_code == 0, done.output
+        lines = [line.split(",") for line in done.output.splitlines()]
+        assert lines[0] == ["bits", "task", "mean", "std"]
+        assert [line[1] for line in lines[1:]][2:4] == ["image->text", "text->image"]
+        assert all(0 < float(line[2]) <= 1 for line in lines[1:])
