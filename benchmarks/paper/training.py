@@ -47,7 +47,7 @@ def run(
         Numbers of pairs.
     dims:
         Dimensions of image and text. The files take 4 (image + text) bytes a pair, in the output folder while they are
-        needed; training on everything at once takes about three times as much memory.
+        needed; training on everything at once takes about five times as much memory.
     limit:
         Seconds after which a training is given up, and not tried with more pairs.
     batch:
