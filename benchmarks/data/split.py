@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.evaluation import Arrays, LabelledData
+from ccq_core.evaluation import LabelledData
+from ccq_core.files import Arrays
 
 
 def one_file(folder: Path, pattern: str) -> Path:

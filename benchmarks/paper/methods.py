@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.paper.data import TASKS, Task
 from ccq_core import CCQ, CodeIndex
-from ccq_core.evaluation import Arrays
+from ccq_core.files import Arrays
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.evaluation import Arrays
+from ccq_core.files import Arrays
 
 WORDS = 100
 CONCENTRATION = 300.0
