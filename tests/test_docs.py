@@ -1,7 +1,8 @@
-"""docs/service.md names every route, error code and setting."""
+"""docs/service.md names every route, error code and setting; the Python of every document runs."""
 
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SERVICE = (ROOT / "docs/service.md").read_text(encoding="utf-8")
+PYTHON = [
+    (path.name, code)
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    for code in re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+]
 DOCUMENT = json.loads((ROOT / "openapi/openapi.json").read_text(encoding="utf-8"))
 
 
@@ -42,3 +48,11 @@ def test_every_setting_is_documented(name):
 def test_json_examples_are_json():
     for block in re.findall(r"```json\n(.*?)```", SERVICE, flags=re.DOTALL):
         json.loads(block)
+
+
+@pytest.mark.parametrize(("name", "code"), PYTHON)
+def test_python_blocks_run(name, code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "block.py").write_text(code, encoding="utf-8")
+    runpy.run_path("block.py")
+    assert capsys.readouterr().out, name

@@ -1,5 +1,5 @@
 """Real data that ships with the package. Needs numpy only."""
 
-from ccq_core.datasets.emoji import EmojiDataset, EmojiItems, load_emoji
+from ccq_core.datasets.emoji import EmojiDataset, EmojiItems, Translation, load_emoji
 
-__all__ = ["EmojiDataset", "EmojiItems", "load_emoji"]
+__all__ = ["EmojiDataset", "EmojiItems", "Translation", "load_emoji"]

@@ -1,21 +1,21 @@
-"""Build `ccq_core/datasets/emoji.npz`, the emoji data set that ships with the project. For developers only.
+"""Build `emoji.npz` and `emoji_languages.npz` in `ccq_core/datasets`, the emoji data set that ships with the project.
 
-Needs three Debian packages, the project itself and the Python packages of `requirements.txt`:
+For developers only. Needs three Debian packages, the project itself and the Python packages of `requirements.txt`:
 
     apt-get install fonts-noto-color-emoji unicode-cldr-core unicode-data
     pip install -e .
     pip install -r examples/emoji/requirements.txt
     python examples/emoji/build.py
 
-`--output FILE` writes elsewhere, `--sheet FILE.png` also draws every picture, to check by eye that each emoji got
-its own. The same packages on the same machine give the same bytes; other builds of the linear algebra library may
-round some last digits differently.
+`--output FILE` writes elsewhere, the languages beside it; `--sheet FILE.png` also draws every picture, to check by
+eye that each emoji got its own. The same packages on the same machine give the same bytes; other builds of the linear
+algebra library may round some last digits differently, and take another basis of the directions of equal singular
+value, of which the English texts have a few (see `settle` in `words.py`).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import io
 import sys
 import xml.etree.ElementTree as ET
@@ -33,34 +33,37 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from ccq_core.datasets.emoji import KEYWORD_SEPARATOR, item_text  # noqa: E402
-from ccq_core.datasets.text import TextProjection, term_weights  # noqa: E402
+from ccq_core.datasets.languages import ENGLISH, LANGUAGES, Language  # noqa: E402
 from examples.emoji.pictures import image_blocks, render  # noqa: E402
+from examples.emoji.words import DIMENSIONS, Floats, fit_text, fix_signs, quantize  # noqa: E402
 
 EMOJI_TEST = Path("/usr/share/unicode/emoji/emoji-test.txt")
-ANNOTATIONS = [Path(f"/usr/share/unicode/cldr/common/{name}/en.xml") for name in ("annotations", "annotationsDerived")]
+ANNOTATIONS = {
+    code: [Path(f"/usr/share/unicode/cldr/common/{name}/{code}.xml") for name in ("annotations", "annotationsDerived")]
+    for code in LANGUAGES
+}
 FONT = Path("/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf")
 OUTPUT = ROOT / "ccq_core" / "datasets" / "emoji.npz"
 
 SKIN_TONES = range(0x1F3FB, 0x1F400)
 VARIATION_SELECTOR = "\ufe0f"
-DIMENSIONS = 128
 HELD_OUT = 500
 SPLIT_SEED = 20240
-SIGNATURE_WEIGHT = 0.2
-"""How much of its own signature a word keeps: more finds rare words better, less groups related texts better."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Emoji:
-    """One emoji of the list with its English annotations."""
+    """One emoji of the list with its annotations by language."""
 
     glyph: str
-    name: str
-    keywords: tuple[str, ...]
+    names: Mapping[str, str]
+    keywords: Mapping[str, tuple[str, ...]]
     group: str
     subgroup: str
+
+    def text(self, language: Language) -> str:
+        """Name and keywords in one language, as they are embedded."""
+        return item_text(self.names[language.code], self.keywords[language.code])
 
 
 def read_emoji_list(path: Path) -> list[tuple[str, str, str]]:
@@ -95,12 +98,15 @@ def read_annotations(paths: Sequence[Path]) -> tuple[dict[str, str], dict[str, t
 
 def read_emoji() -> list[Emoji]:
     """The emoji of the list that CLDR annotates; those newer than the CLDR release are left out."""
-    names, keywords = read_annotations(ANNOTATIONS)
+    annotations = {code: read_annotations(paths) for code, paths in ANNOTATIONS.items()}
+    english_names, english_keywords = annotations[ENGLISH.code]
     emoji = []
     for glyph, group, subgroup in read_emoji_list(EMOJI_TEST):
         plain = glyph.replace(VARIATION_SELECTOR, "")
-        if plain in names and plain in keywords:
-            emoji.append(Emoji(glyph, names[plain], keywords[plain], group, subgroup))
+        if plain in english_names and plain in english_keywords:
+            names = {code: found[0][plain] for code, found in annotations.items()}
+            keywords = {code: found[1][plain] for code, found in annotations.items()}
+            emoji.append(Emoji(glyph, names, keywords, group, subgroup))
     return emoji
 
 
@@ -112,61 +118,18 @@ def held_out_mask(count: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def fix_signs(directions: Floats) -> Floats:
-    """Turn each row so that its entry of largest magnitude is positive: an SVD leaves the sign open."""
-    peaks = directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)]
-    return np.asarray(directions * np.where(peaks < 0, -1.0, 1.0)[:, None])
-
-
 def fit_pca(features: Floats) -> tuple[Floats, Floats]:
     """Mean (P,) and the first principal directions (128, P) of the rows of `features` (n, P)."""
     mean = features.mean(axis=0)
     return mean, fix_signs(np.linalg.svd(features - mean, full_matrices=False)[2][:DIMENSIONS])
 
 
-def signature(word: str) -> Floats:
-    """A vector of length one that stands for `word` alone: signs read off a hash, (128,)."""
-    digest = hashlib.blake2b(word.encode(), digest_size=DIMENSIONS // 8).digest()
-    bits = np.unpackbits(np.frombuffer(digest, dtype=np.uint8)).astype(np.float64)
-    return np.asarray((2.0 * bits - 1.0) / np.sqrt(DIMENSIONS))
-
-
-def fit_text(texts: Sequence[str], train: npt.NDArray[np.bool_]) -> TextProjection:
-    """The projection of words: truncated SVD of the training texts' tf-idf, and each word's own signature.
-
-    128 singular directions cannot tell 2,600 words apart: a word used once is all but lost in them. So a word's
-    vector is its SVD row plus its signature times the length of what the SVD leaves out, times `SIGNATURE_WEIGHT`.
-    A word of the held-out texts alone has its signature and the idf of a word never seen: nothing of those texts is
-    fitted.
-    """
-    weights = [term_weights(text) for text in texts]
-    vocabulary = sorted({word for text in weights for word in text})
-    position = {word: column for column, word in enumerate(vocabulary)}
-    table = np.zeros((int(train.sum()), len(vocabulary)))
-    for row, text in enumerate(text for text, keep in zip(weights, train, strict=True) if keep):
-        for word, weight in text.items():
-            table[row, position[word]] = weight
-    idf = np.log((1 + len(table)) / (1 + np.count_nonzero(table, axis=0))) + 1.0
-    tfidf = table * idf
-    tfidf /= np.linalg.norm(tfidf, axis=1, keepdims=True)
-    directions = fix_signs(np.linalg.svd(tfidf, full_matrices=False)[2][:DIMENSIONS]).T
-    left_out = np.sqrt(np.maximum(0.0, 1.0 - (directions**2).sum(axis=1, keepdims=True)))
-    vectors = directions + SIGNATURE_WEIGHT * left_out * np.stack([signature(word) for word in vocabulary])
-    scale = np.abs(vectors).max(axis=1) / 127.0
-    return TextProjection(
-        vocabulary=tuple(vocabulary),
-        idf=idf.astype(np.float32),
-        vectors=np.rint(vectors / scale[:, None]).astype(np.int8),
-        scale=scale.astype(np.float32),
-    )
-
-
 def build_arrays(emoji: Sequence[Emoji], pictures: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[Any]]:
-    """Every array of the data file, by name."""
+    """Every array of `emoji.npz`, by name."""
     test = held_out_mask(len(emoji))
     blocks = image_blocks(pictures)
     mean, directions = fit_pca(blocks[~test])
-    texts = [item_text(item.name, item.keywords) for item in emoji]
+    texts = [item.text(ENGLISH) for item in emoji]
     projection = fit_text(texts, ~test)
     group_names = list(dict.fromkeys(item.group for item in emoji))
     subgroup_names = list(dict.fromkeys(item.subgroup for item in emoji))
@@ -176,13 +139,9 @@ def build_arrays(emoji: Sequence[Emoji], pictures: npt.NDArray[np.uint8]) -> dic
         "label": np.array([group_names.index(item.group) for item in emoji], dtype=np.int16),
         "subgroup": np.array([subgroup_names.index(item.subgroup) for item in emoji], dtype=np.int16),
         "glyph": np.array([item.glyph for item in emoji]),
-        "name": np.array([item.name for item in emoji]),
-        "keywords": np.array([KEYWORD_SEPARATOR.join(item.keywords) for item in emoji]),
+        **annotation_columns(emoji, ENGLISH),
     }
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for part, rows in (("train", ~test), ("test", test)):
-        arrays |= {f"{name}_{part}": column[rows] for name, column in columns.items()}
-    return arrays | {
+    return in_parts(columns, test) | {
         "group_names": np.array(group_names),
         "subgroup_names": np.array(subgroup_names),
         "vocabulary": np.array(projection.vocabulary),
@@ -190,6 +149,37 @@ def build_arrays(emoji: Sequence[Emoji], pictures: npt.NDArray[np.uint8]) -> dic
         "text_projection": projection.vectors,
         "text_projection_scale": projection.scale,
     }
+
+
+def build_language(emoji: Sequence[Emoji], language: Language) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of `emoji_languages.npz` for one language, by name; rows as in `emoji.npz`."""
+    test = held_out_mask(len(emoji))
+    texts = [item.text(language) for item in emoji]
+    projection = fit_text(texts, ~test, language)
+    features, steps = quantize(projection.embed(texts))
+    columns = {"text": features, "text_scale": steps, **annotation_columns(emoji, language)}
+    arrays = in_parts(columns, test) | {
+        "vocabulary": np.array(projection.vocabulary),
+        "spellings": np.array(projection.spellings),
+        "idf": projection.idf,
+        "text_projection": projection.vectors,
+        "text_projection_scale": projection.scale,
+    }
+    return {f"{language.code}_{name}": array for name, array in arrays.items()}
+
+
+def annotation_columns(emoji: Sequence[Emoji], language: Language) -> dict[str, npt.NDArray[Any]]:
+    """Names and keywords in one language, a string for each emoji."""
+    return {
+        "name": np.array([item.names[language.code] for item in emoji]),
+        "keywords": np.array([KEYWORD_SEPARATOR.join(item.keywords[language.code]) for item in emoji]),
+    }
+
+
+def in_parts(columns: Mapping[str, npt.NDArray[Any]], test: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+    """The rows of each column in two arrays, `NAME_train` and `NAME_test`."""
+    parts = (("train", ~test), ("test", test))
+    return {f"{name}_{part}": column[rows] for part, rows in parts for name, column in columns.items()}
 
 
 def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -226,7 +216,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.sheet:
         draw_sheet(options.sheet, pictures)
     write_npz(options.output, build_arrays(emoji, pictures))
-    print(f"{len(emoji)} emoji, {options.output.stat().st_size:,} bytes: {options.output}")
+    others: dict[str, npt.NDArray[Any]] = {}
+    for language in LANGUAGES.values():
+        if language is not ENGLISH:
+            others |= build_language(emoji, language)
+    beside = options.output.with_name(f"{options.output.stem}_languages.npz")
+    write_npz(beside, others)
+    for path in (options.output, beside):
+        print(f"{len(emoji)} emoji, {path.stat().st_size:,} bytes: {path}")
 
 
 if __name__ == "__main__":

@@ -5,16 +5,19 @@ from __future__ import annotations
 import importlib.util
 import sys
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ccq_core.datasets import EmojiDataset, load_emoji
-from ccq_core.datasets.text import singular, tokenize
+from ccq_core.datasets.languages import singular, tokenize
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOAT16_TOLERANCE = 2e-3
+OTHER_BASIS = 0.01
+"""Share of the English text's numbers that differ with the linear algebra library: some singular values are equal."""
 
 
 @pytest.fixture(scope="module")
@@ -240,16 +243,19 @@ def test_rebuilding_gives_the_shipped_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
     from examples.emoji import build
 
-    absent = [str(path) for path in (build.EMOJI_TEST, build.FONT, *build.ANNOTATIONS) if not path.exists()]
+    sources = (build.EMOJI_TEST, build.FONT, *chain.from_iterable(build.ANNOTATIONS.values()))
+    absent = [str(path) for path in sources if not path.exists()]
     if absent:
         pytest.skip(f"source files not installed: {', '.join(absent)}")
     build.main(["--output", str(tmp_path / "emoji.npz")])
-    with np.load(tmp_path / "emoji.npz") as built, np.load(build.OUTPUT) as shipped:
-        assert built.files == shipped.files
-        for name in shipped.files:
-            if shipped[name].dtype.kind == "f":
-                np.testing.assert_allclose(built[name], shipped[name], rtol=0, atol=FLOAT16_TOLERANCE)
-            elif name == "text_projection":
-                assert np.abs(built[name].astype(int) - shipped[name]).max() <= 1
-            else:
-                np.testing.assert_array_equal(built[name], shipped[name])
+    for name in ("emoji.npz", "emoji_languages.npz"):
+        with np.load(tmp_path / name) as built, np.load(build.OUTPUT.with_name(name)) as shipped:
+            assert built.files == shipped.files
+            for key in shipped.files:
+                if shipped[key].dtype.kind == "f":
+                    far = ~np.isclose(built[key], shipped[key], rtol=0, atol=FLOAT16_TOLERANCE)
+                elif shipped[key].dtype == np.int8:
+                    far = np.abs(built[key].astype(int) - shipped[key]) > 1
+                else:
+                    far = built[key] != shipped[key]
+                assert far.mean() <= (OTHER_BASIS if name == "emoji.npz" and key.startswith("text") else 0.0), key
