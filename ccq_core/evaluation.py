@@ -123,7 +123,8 @@ def _database(model: CCQ, data: LabelledData, names: tuple[str, ...]) -> CodeInd
     """Index of the training objects that have all these modalities, by row number."""
     present = np.logical_and.reduce([_present(data.train[name]) for name in names])
     index = CodeIndex(model)
-    rows = np.flatnonzero(present)
+    # Data files are often sorted by label, and equal distances go by order of insertion: that must not tell the label.
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(present))
     if rows.size == 0:
         raise InvalidInputError(f"no training object has {' and '.join(names)}")
     index.add(rows.tolist(), model.encode({name: data.train[name][rows] for name in names}))

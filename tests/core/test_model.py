@@ -3,6 +3,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ccq_core import CCQ, CCQError
 from ccq_core.errors import FeatureError, InvalidInputError, NotFittedError, UnknownModalityError
@@ -306,3 +308,26 @@ def test_a_callback_that_raises_leaves_the_model_as_it_was(pairs):
 def test_every_error_is_a_ccq_error():
     with pytest.raises(CCQError):
         CCQ().fit({})
+
+
+@pytest.fixture(scope="module")
+def orthonormal():
+    """A model that keeps the orthonormal R of training for all objects, as the theorem has it."""
+    return CCQ(bits=16, mapping="procrustes", preprocess="center", dim=5).fit(make_pairs(600))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), scale=st.sampled_from([0.0, 0.3, 1.0, 30.0]))
+def test_quantized_distances_err_by_no_more_than_the_reconstruction(orthonormal, seed, scale):
+    """Theorem 1: |d(q, x) - d(q, y)| <= |x - R y|, d in the latent space, for any query and any object."""
+    rng = np.random.default_rng(seed)
+    for name, modality in orthonormal.modalities_.items():
+        query = rng.standard_normal((20, orthonormal.codebooks_.shape[2])) * scale
+        raw = (make_pairs(20, seed=seed)[name] + scale * rng.standard_normal((20, modality.dim))).astype(np.float32)
+        x = modality.preprocessing.apply(raw).astype(np.float64)
+        latent = orthonormal.project({name: raw}).astype(np.float64)
+        y = orthonormal.decode(orthonormal.encode({name: raw})).astype(np.float64)
+        error = np.linalg.norm(x - y @ modality.mapping.T, axis=1)
+        between = np.abs(np.linalg.norm(query - latent, axis=1) - np.linalg.norm(query - y, axis=1))
+        assert (between <= error + 1e-4 * (1 + error)).all()
+        assert np.allclose(modality.mapping.T @ modality.mapping, np.eye(latent.shape[1]), atol=1e-5)
