@@ -44,9 +44,7 @@ class CorrAE(Rival):
     the codes as bits; the threshold here is the median over the training rows, which makes bits balanced.
 
     The paper leaves open, or does otherwise: inputs are standardised features instead of the hidden units of restricted
-    Boltzmann machines trained beforehand; P -> hidden -> bits, tanh units, and linear reconstructions; Adam. Codes that
-    are small everywhere would make the last term vanish, so it is divided by the codes' own mean variance, taken as a
-    constant of the batch.
+    Boltzmann machines trained beforehand; P -> hidden -> bits, tanh units, and linear reconstructions; Adam.
 
     Parameters
     ----------
@@ -114,7 +112,7 @@ class CorrAE(Rival):
 
 
 def correspondence_loss(
-    views: Views, parameters: list[list[Float64]], alpha: float, scale: float | None = None
+    views: Views, parameters: list[list[Float64]], alpha: float
 ) -> tuple[float, list[Float64]]:
     """Loss and gradients of one batch, by backpropagation.
 
@@ -126,8 +124,6 @@ def correspondence_loss(
         For each view four weights and biases, in the order of the layers: to hidden, to code, to hidden, to output.
     alpha:
         Weight of the correspondence.
-    scale:
-        Divides the correspondence; by default the mean variance of the codes. No gradient flows through it.
 
     Returns
     -------
@@ -135,16 +131,14 @@ def correspondence_loss(
     """
     passes = [_forward(x, one) for x, one in zip(views, parameters, strict=True)]
     difference = passes[0][1] - passes[1][1]
-    if scale is None:
-        scale = 1e-6 + float(np.mean([codes.var(axis=0).mean() for _, codes, _, _ in passes]))
-    loss = alpha * float(np.square(difference).mean()) / scale
+    loss = alpha * float(np.square(difference).mean())
     gradients: list[Float64] = []
     for x, one, (hidden, codes, back, output), side in zip(views, parameters, passes, (1.0, -1.0), strict=True):
         error = output - x
         loss += (1 - alpha) * float(np.square(error).mean())
         at_output = 2 * (1 - alpha) * error / error.size
         at_back = at_output @ one[6].T * (1 - back**2)
-        at_codes = at_back @ one[4].T + side * 2 * alpha * difference / (difference.size * scale)
+        at_codes = at_back @ one[4].T + side * 2 * alpha * difference / difference.size
         at_codes = at_codes * (1 - codes**2)
         at_hidden = at_codes @ one[2].T * (1 - hidden**2)
         for inputs, delta in ((x, at_hidden), (hidden, at_codes), (codes, at_back), (back, at_output)):
