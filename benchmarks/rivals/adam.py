@@ -31,9 +31,7 @@ class Adam:
         """One step against the gradients, given in the order of the parameters."""
         self._steps += 1
         rate = self._rate * np.sqrt(1 - 0.999**self._steps) / (1 - 0.9**self._steps)
-        for array, first, second, gradient in zip(
-            self._parameters, self._first, self._second, gradients, strict=True
-        ):
+        for array, first, second, gradient in zip(self._parameters, self._first, self._second, gradients, strict=True):
             first += 0.1 * (gradient - first)
             second += 0.001 * (gradient**2 - second)
             array -= rate * first / (np.sqrt(second) + 1e-8)

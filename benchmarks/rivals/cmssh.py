@@ -8,12 +8,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from benchmarks.rivals.base import Float64, Linear, Rival, Views
+from benchmarks.rivals.base import Linear, Rival, Views
+from benchmarks.rivals.standardize import Float64
 
 
 class CMSSH(Rival):
-    """M. M. Bronstein, A. M. Bronstein, F. Michel, N. Paragios: Data fusion through cross-modality metric learning using
-    similarity-sensitive hashing. CVPR 2010.
+    """M. M. Bronstein, A. M. Bronstein, F. Michel, N. Paragios: Data fusion through cross-modality metric learning
+    using similarity-sensitive hashing. CVPR 2010.
 
     Boosting over pairs k = (x, y, s), s = 1 where the two share a label and -1 where not. Each bit:
 
@@ -93,7 +94,7 @@ def draw_pairs(
 
 
 def best_thresholds(left: Float64, right: Float64, weights: Float64, quantiles: int) -> tuple[float, float]:
-    """Thresholds (a, b) from quantiles of each projection that maximise sum_k weights_k sgn(left_k - a) sgn(right_k - b).
+    """Thresholds (a, b), quantiles of each projection, that maximise sum_k w_k sgn(left_k - a) sgn(right_k - b).
 
     Counting the weights in each cell of the grid of quantiles makes all pairs (a, b) one two-dimensional running sum.
     """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from benchmarks.rivals.adam import Adam
-from benchmarks.rivals.base import Float64, Rival, Views
+from benchmarks.rivals.base import Rival, Views
+from benchmarks.rivals.standardize import Float64
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,12 @@ class CorrAE(Rival):
         self.rate = rate
         self.decay = decay
 
-    def _train(self, views: Views, labels: Float64, rng: np.random.Generator) -> tuple[Encoder, Encoder]:
+    def _train(
+        self,
+        views: Views,
+        labels: Float64,  # noqa: ARG002, unsupervised
+        rng: np.random.Generator,
+    ) -> tuple[Encoder, Encoder]:
         n = len(views[0])
         parameters = [_start(x.shape[1], self.hidden, self.bits, rng) for x in views]
         flat = [array for one in parameters for array in one]
@@ -111,9 +118,7 @@ class CorrAE(Rival):
         return encoders[0], encoders[1]
 
 
-def correspondence_loss(
-    views: Views, parameters: list[list[Float64]], alpha: float
-) -> tuple[float, list[Float64]]:
+def correspondence_loss(views: Views, parameters: list[list[Float64]], alpha: float) -> tuple[float, list[Float64]]:
     """Loss and gradients of one batch, by backpropagation.
 
     Parameters
@@ -157,7 +162,7 @@ def _start(dims: int, hidden: int, bits: int, rng: np.random.Generator) -> list[
     """Glorot's uniform weights, no biases."""
     sizes = (dims, hidden, bits, hidden, dims)
     parameters: list[Float64] = []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         bound = np.sqrt(6 / (fan_in + fan_out))
         parameters += [rng.uniform(-bound, bound, (fan_in, fan_out)), np.zeros(fan_out)]
     return parameters

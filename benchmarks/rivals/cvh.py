@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.rivals.base import Float64, Linear, Rival, Views
+from benchmarks.rivals.base import Linear, Rival, Views
 from benchmarks.rivals.directions import canonical, covariance, fill_bits
+from benchmarks.rivals.standardize import Float64
 
 
 class CVH(Rival):
@@ -41,14 +42,19 @@ class CVH(Rival):
         *,
         seed: int = 0,
         preprocess: str = "zscore",
-        ridge: float = 1e-3,
+        ridge: float = 1e-6,
         tolerance: float = 1e-3,
     ) -> None:
         super().__init__(bits, seed=seed, preprocess=preprocess)
         self.ridge = ridge
         self.tolerance = tolerance
 
-    def _train(self, views: Views, labels: Float64, rng: np.random.Generator) -> tuple[Linear, Linear]:
+    def _train(
+        self,
+        views: Views,
+        labels: Float64,  # noqa: ARG002, unsupervised
+        rng: np.random.Generator,
+    ) -> tuple[Linear, Linear]:
         x, y = views
         a, b, rho = canonical(x.T @ y / len(x), covariance(x, self.ridge), covariance(y, self.ridge))
         self.correlations_ = rho

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from benchmarks.rivals.base import Float64, Views
+from benchmarks.rivals.base import Views
+from benchmarks.rivals.standardize import Float64
 
 
 def covariance(x: Float64, ridge: float) -> Float64:

@@ -9,7 +9,8 @@ import scipy.sparse
 import scipy.sparse.linalg
 from scipy.spatial import cKDTree
 
-from benchmarks.rivals.base import Float64, Linear, Rival, Views
+from benchmarks.rivals.base import Linear, Rival, Views
+from benchmarks.rivals.standardize import Float64
 
 
 class IMH(Rival):
@@ -63,7 +64,12 @@ class IMH(Rival):
         self.fidelity = fidelity
         self.ridge = ridge
 
-    def _train(self, views: Views, labels: Float64, rng: np.random.Generator) -> tuple[Linear, Linear]:
+    def _train(
+        self,
+        views: Views,
+        labels: Float64,  # noqa: ARG002, unsupervised
+        rng: np.random.Generator,
+    ) -> tuple[Linear, Linear]:
         n = len(views[0])
         solvers = [_ridge_solver(x, self.ridge) for x in views]
         graphs = [laplacian(x, self.neighbours) for x in views]

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.rivals.base import Float64, Linear, Rival, Views
+from benchmarks.rivals.base import Linear, Rival, Views
 from benchmarks.rivals.directions import canonical, covariance, inverse_root, polar, random_rotation
 from benchmarks.rivals.scm import semantic_correlation, sign
+from benchmarks.rivals.standardize import Float64
 
 
 class QCH(Rival):

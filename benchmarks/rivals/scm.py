@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.rivals.base import Float64, Linear, Rival, Views
+from benchmarks.rivals.base import Linear, Rival, Views
 from benchmarks.rivals.directions import canonical, covariance, fill_bits
+from benchmarks.rivals.standardize import Float64
 
 
 class SCM(Rival):
@@ -25,7 +26,7 @@ class SCM(Rival):
 
     supervised: ClassVar[bool] = True
 
-    def __init__(self, bits: int = 32, *, seed: int = 0, preprocess: str = "zscore", ridge: float = 1e-3) -> None:
+    def __init__(self, bits: int = 32, *, seed: int = 0, preprocess: str = "zscore", ridge: float = 1e-6) -> None:
         super().__init__(bits, seed=seed, preprocess=preprocess)
         self.ridge = ridge
 
@@ -46,7 +47,12 @@ class SequentialSCM(SCM):
         w^T C v of each bit before its update, divided by n^2, (bits,).
     """
 
-    def _train(self, views: Views, labels: Float64, rng: np.random.Generator) -> tuple[Linear, Linear]:
+    def _train(
+        self,
+        views: Views,
+        labels: Float64,
+        rng: np.random.Generator,  # noqa: ARG002, nothing is random
+    ) -> tuple[Linear, Linear]:
         x, y = views
         n = len(x)
         first, second = covariance(x, self.ridge), covariance(y, self.ridge)
