@@ -20,7 +20,7 @@ class CMSSH(Rival):
 
     1. p, q are the leading singular vectors of sum_k w_k s_k (x_k - mean) (y_k - mean)^T, means weighted;
     2. thresholds a, b maximise r = sum_k w_k s_k sgn(p^T x_k - a) sgn(q^T y_k - b);
-    3. w_k <- w_k exp(-s_k sgn(p^T x_k - a) sgn(q^T y_k - b)), scaled to sum to one.
+    3. w_k <- w_k exp(-alpha s_k sgn(p^T x_k - a) sgn(q^T y_k - b)), scaled to sum to one, alpha = artanh(r).
 
     The paper leaves open: pairs are drawn once at random, as many similar as dissimilar ones; thresholds are quantiles
     of the projections over a grid, best found for a and b together.
@@ -60,7 +60,7 @@ class CMSSH(Rival):
         p, q = np.empty((x.shape[1], self.bits)), np.empty((y.shape[1], self.bits))
         a, b, self.correlations_ = np.empty(self.bits), np.empty(self.bits), np.empty(self.bits)
         for bit in range(self.bits):
-            cross = (x - w @ x).T @ ((w * s)[:, None] * (y - w @ y))
+            cross = weighted_covariance(x, y, w, s)
             u, _, vt = scipy.linalg.svd(cross, full_matrices=False)
             p[:, bit], q[:, bit] = u[:, 0], vt[0]
             left, right = x @ p[:, bit], y @ q[:, bit]
@@ -71,6 +71,16 @@ class CMSSH(Rival):
             w *= np.exp(-alpha * agree)
             w /= w.sum()
         return Linear(p, a), Linear(q, b)
+
+
+def weighted_covariance(x: Float64, y: Float64, w: Float64, s: Float64) -> Float64:
+    """sum_k w_k s_k (x_k - mean) (y_k - mean)^T, (P_1, P_2), with means weighted by w."""
+    signed = w * s
+    mean_x, mean_y = w @ x, w @ y
+    raw = x.T @ (signed[:, None] * y)
+    return np.asarray(
+        raw - np.outer(signed @ x, mean_y) - np.outer(mean_x, signed @ y) + signed.sum() * np.outer(mean_x, mean_y)
+    )
 
 
 def draw_pairs(

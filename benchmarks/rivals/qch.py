@@ -13,7 +13,8 @@ from benchmarks.rivals.standardize import Float64
 
 
 class QCH(Rival):
-    """B. Wu, Q. Yang, W.-S. Zheng, Y. Wang, J. Wang: Quantized correlation hashing for fast cross-modal search. IJCAI 2015.
+    """B. Wu, Q. Yang, W.-S. Zheng, Y. Wang, J. Wang: Quantized correlation hashing for fast cross-modal
+    search. IJCAI 2015.
 
     Correlation between the modalities and quantization loss are optimised together. This is a reading of the paper's
     idea, not of its formulas, which were not at hand. With shared codes B (n, bits) of -1 and 1, k directions per

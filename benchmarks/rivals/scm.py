@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import scipy.linalg
 
 from benchmarks.rivals.base import Linear, Rival, Views
-from benchmarks.rivals.directions import canonical, covariance, fill_bits
+from benchmarks.rivals.directions import canonical, covariance, fill_bits, inverse_root
 from benchmarks.rivals.standardize import Float64
 
 
@@ -53,17 +54,18 @@ class SequentialSCM(SCM):
         labels: Float64,
         rng: np.random.Generator,  # noqa: ARG002, nothing is random
     ) -> tuple[Linear, Linear]:
-        x, y = views
-        n = len(x)
-        first, second = covariance(x, self.ridge), covariance(y, self.ridge)
+        n = len(views[0])
+        roots = [inverse_root(covariance(view, self.ridge)) for view in views]
+        x, y = (view @ root for view, root in zip(views, roots, strict=True))
         target = self.bits * semantic_correlation(x, y, labels)
         w, v = np.empty((x.shape[1], self.bits)), np.empty((y.shape[1], self.bits))
         self.strengths_ = np.empty(self.bits)
         for bit in range(self.bits):
-            a, b, values = canonical(target, first, second)
-            w[:, bit], v[:, bit], self.strengths_[bit] = a[:, 0], b[:, 0], values[0]
-            target = target - np.outer(x.T @ sign(x @ w[:, bit]), y.T @ sign(y @ v[:, bit])) / n**2
-        return Linear(w, np.zeros(self.bits)), Linear(v, np.zeros(self.bits))
+            u, values, vt = scipy.linalg.svd(target, full_matrices=False)
+            w[:, bit], v[:, bit], self.strengths_[bit] = u[:, 0], vt[0], values[0]
+            target = target - np.outer(x.T @ sign(x @ u[:, 0]), y.T @ sign(y @ vt[0])) / n**2
+        zero = np.zeros(self.bits)
+        return Linear(roots[0] @ w, zero), Linear(roots[1] @ v, zero)
 
 
 class OrthogonalSCM(SCM):
