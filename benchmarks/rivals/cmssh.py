@@ -20,7 +20,7 @@ class CMSSH(Rival):
 
     1. p, q are the leading singular vectors of sum_k w_k s_k (x_k - mean) (y_k - mean)^T, means weighted;
     2. thresholds a, b maximise r = sum_k w_k s_k sgn(p^T x_k - a) sgn(q^T y_k - b);
-    3. w_k <- w_k exp(-alpha s_k sgn(p^T x_k - a) sgn(q^T y_k - b)), scaled to sum to one, alpha = artanh(r).
+    3. w_k <- w_k exp(-step s_k sgn(p^T x_k - a) sgn(q^T y_k - b)), scaled to sum to one.
 
     The paper leaves open: pairs are drawn once at random, as many similar as dissimilar ones; thresholds are quantiles
     of the projections over a grid, best found for a and b together.
@@ -31,6 +31,8 @@ class CMSSH(Rival):
         Drawn in all.
     quantiles:
         Tried for each threshold, evenly spaced.
+    step:
+        Of the weights. None takes AdaBoost's artanh(r), which suits a weak bit.
 
     Attributes
     ----------
@@ -48,10 +50,12 @@ class CMSSH(Rival):
         preprocess: str = "zscore",
         pairs: int = 20_000,
         quantiles: int = 19,
+        step: float | None = None,
     ) -> None:
         super().__init__(bits, seed=seed, preprocess=preprocess)
         self.pairs = pairs
         self.quantiles = quantiles
+        self.step = step
 
     def _train(self, views: Views, labels: Float64, rng: np.random.Generator) -> tuple[Linear, Linear]:
         rows, columns, s = draw_pairs(labels, self.pairs, rng)
@@ -67,8 +71,8 @@ class CMSSH(Rival):
             a[bit], b[bit] = best_thresholds(left, right, w * s, self.quantiles)
             agree = s * np.where((left > a[bit]) == (right > b[bit]), 1, -1)
             self.correlations_[bit] = w @ agree
-            alpha = np.arctanh(np.clip(self.correlations_[bit], -0.999, 0.999))
-            w *= np.exp(-alpha * agree)
+            bound = np.clip(self.correlations_[bit], -0.999, 0.999)  # a perfect bit would leave no weights
+            w *= np.exp(-(np.arctanh(bound) if self.step is None else self.step) * agree)
             w /= w.sum()
         return Linear(p, a), Linear(q, b)
 
