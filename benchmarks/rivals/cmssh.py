@@ -74,7 +74,7 @@ class CMSSH(Rival):
             cross = weighted_covariance(x, y, w, s)
             u, _, vt = scipy.linalg.svd(cross, full_matrices=False)
             p[:, bit], q[:, bit] = u[:, 0], vt[0]
-            left, right = x @ p[:, bit], y @ q[:, bit]
+            left, right = (views[0] @ p[:, bit])[rows], (views[1] @ q[:, bit])[columns]
             a[bit], b[bit] = best_thresholds(left, right, w * s, self.quantiles)
             agree = s * np.where((left > a[bit]) == (right > b[bit]), 1, -1)
             self.correlations_[bit] = w @ agree
@@ -119,8 +119,7 @@ def best_thresholds(left: Float64, right: Float64, weights: Float64, quantiles: 
 
     Counting the weights in each cell of the grid of quantiles makes all pairs (a, b) one two-dimensional running sum.
     """
-    levels = np.linspace(0, 1, quantiles + 2)[1:-1]
-    a, b = np.quantile(left, levels), np.quantile(right, levels)
+    a, b = between(left, quantiles), between(right, quantiles)
     # Cell i of a holds left in (a[i - 1], a[i]].
     cell = np.searchsorted(a, left) * (quantiles + 1) + np.searchsorted(b, right)
     mass = np.bincount(cell, weights=weights, minlength=(quantiles + 1) ** 2).reshape(quantiles + 1, quantiles + 1)
@@ -130,3 +129,12 @@ def best_thresholds(left: Float64, right: Float64, weights: Float64, quantiles: 
     gain = 2 * (2 * below[:-1, :-1] - below[:-1, -1:] - below[-1:, :-1]) + total
     i, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
     return float(a[i]), float(b[j])
+
+
+def between(values: Float64, quantiles: int) -> Float64:
+    """Quantiles (quantiles,) that lie half-way between neighbouring values, so that rounding decides about no bit."""
+    distinct = np.unique(values)
+    if len(distinct) == 1:
+        return np.full(quantiles, distinct[0])
+    places = np.linspace(0, len(distinct) - 1, quantiles + 2)[1:-1].astype(np.int64)
+    return np.asarray((distinct[places] + distinct[places + 1]) / 2)

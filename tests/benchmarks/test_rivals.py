@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.rivals import RIVALS, hamming_search
 from benchmarks.rivals.__main__ import main
-from benchmarks.rivals.cmssh import CMSSH, best_thresholds, draw_pairs
+from benchmarks.rivals.cmssh import CMSSH, best_thresholds, between, draw_pairs
 from benchmarks.rivals.corrae import CorrAE, correspondence_loss
 from benchmarks.rivals.cvh import CVH
-from benchmarks.rivals.directions import covariance, fill_bits, polar
+from benchmarks.rivals.directions import canonical, covariance, fill_bits, polar
 from benchmarks.rivals.evaluation import cross_validate, evaluate
 from benchmarks.rivals.imh import IMH, laplacian
 from benchmarks.rivals.qch import QCH
@@ -290,20 +290,36 @@ def test_imh_bits_are_balanced(data):
 def test_cmssh_thresholds_are_the_best_of_the_grid():
     rng = np.random.default_rng(0)
     left, right, weights = rng.standard_normal((3, 400))
-    grid = [np.quantile(z, np.linspace(0, 1, 9)[1:-1]) for z in (left, right)]
+    grid = [between(z, 7) for z in (left, right)]
+    assert np.allclose(grid[0], np.quantile(left, np.linspace(0, 1, 9)[1:-1]), atol=0.05)
     gains = {
         (a, b): weights @ np.where((left > a) == (right > b), 1, -1) for a in grid[0].tolist() for b in grid[1].tolist()
     }
     assert best_thresholds(left, right, weights, 7) == max(gains, key=gains.__getitem__)
 
 
-def test_cmssh_pairs_and_bits(data):
+def test_cmssh_draws_as_many_similar_pairs_as_others(data):
     labels = np.eye(CLASSES)[data.train_labels]
     rows, columns, s = draw_pairs(labels, 1000, np.random.default_rng(0))
     assert (s > 0).sum() == (s < 0).sum() == 500
     assert ((data.train_labels[rows] == data.train_labels[columns]) == (s > 0)).all()
-    model = CMSSH(16).fit(data.train, data.train_labels)
+
+
+@pytest.mark.parametrize("step", [None, 0.3])
+def test_cmssh_weighs_pairs_by_what_earlier_bits_got_wrong(data, step):
+    model = CMSSH(8, pairs=1000, step=step, seed=4).fit(data.train, data.train_labels)
     assert (model.correlations_ > 0).all()  # each is better than a coin under its weights
+    labels = np.eye(CLASSES)[data.train_labels]
+    rows, columns, s = draw_pairs(labels, 1000, np.random.default_rng(4))
+    bits = [
+        model.maps_[m](z)[k] > 0 for m, z, k in zip(("image", "text"), views_of(data), (rows, columns), strict=True)
+    ]
+    w = np.full(1000, 1e-3)
+    for bit, r in enumerate(model.correlations_):
+        agree = s * np.where(bits[0][:, bit] == bits[1][:, bit], 1, -1)
+        assert w @ agree == pytest.approx(r)
+        w *= np.exp(-agree * (np.arctanh(r) if step is None else step))
+        w /= w.sum()
 
 
 def test_corrae_gradients_are_those_of_its_loss():
@@ -333,6 +349,15 @@ def test_qch_loss_never_rises(data):
     losses = QCH(16, iterations=20).fit(data.train, data.train_labels).losses_
     assert (np.diff(losses) <= 1e-9).all()
     assert losses[-1] < losses[0] - 0.01
+
+
+def test_qch_reaches_the_greatest_correlation_where_only_that_counts(data):
+    x, y = views_of(data)
+    model = QCH(8, ridge=0.1, correlation=1e4).fit(data.train, data.train_labels)
+    cross = semantic_correlation(x, y, np.eye(CLASSES)[data.train_labels])
+    _, _, values = canonical(cross, covariance(x, 0.1), covariance(y, 0.1))
+    reached = np.trace(model.maps_["image"].weights.T @ cross @ model.maps_["text"].weights)
+    assert reached == pytest.approx(values[values > 1e-3 * values[0]].sum(), rel=1e-3)
 
 
 def test_qch_loss_is_its_objective(data):
