@@ -19,6 +19,7 @@ def search(
     threads: int,
     level: str,
     plain: bool = False,
+    norms: bool = True,
 ) -> tuple[NDArray[int64], NDArray[float64], list[int]]: ...
 def encode(
     unary: NDArray[float32],
@@ -32,7 +33,9 @@ def encode(
     level: str,
 ) -> None: ...
 def distance_tables(
-    blocks: NDArray[float32], norms: NDArray[float32], z: NDArray[float32], cosine: bool, level: str
+    blocks: NDArray[float32], norms: NDArray[float32] | None, z: NDArray[float32], cosine: bool, level: str
 ) -> tuple[NDArray[float32], NDArray[float64]]: ...
-def filter_rows(codes: NDArray[uint8], tables: NDArray[uint8], limit: int, level: str) -> NDArray[uint32]: ...
+def filter_rows(
+    codes: NDArray[uint8], tables: NDArray[uint8], limit: int, level: str, norms: bool = True
+) -> NDArray[uint32]: ...
 def read(rows: Rows, level: str) -> int: ...

@@ -8,12 +8,17 @@ A search ranks by a *key*, lower is better, that is a sum of table entries of on
 - ``cosine``: key = (sum_m T_m[b_m]) * N[norm byte] with T_m = -<z, C_m> / |z|, N = 1 / |y|; distance = 1 + key, which
   is 1 - cos(z, y) with the quantized norm.
 
+Without a norm byte (`CCQ(norm="none")`) codes are of directions, whose reconstructions have a length of nearly one:
+
+- ``cosine``: key = sum_m T_m[b_m] with T_m as above; distance = 1 + key.
+
 Sums run over m = 0, 1, ... in float64 on float32 entries. Keys decide the order, so an item's rank never depends on the
 rounding of its distance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -40,26 +45,36 @@ class DistanceTables:
     metric:
         ``cosine`` or ``euclidean``.
     planes:
-        All look-ups of a row, (q, M + 1, 256) float32, by query, byte of the row and value of the byte. The first M
-        planes are T and the last is N, the same for every query.
+        All look-ups of a row, (q, P, 256) float32, by query, byte of the row and value of the byte. The first M
+        planes are T, and the last is N, the same for every query.
     square_norm:
         |z|^2 of each query, (q,) float64.
+    norms:
+        Whether there is an N; if not, P = M.
     """
 
     metric: Metric
     planes: Float32
     square_norm: NDArray[np.float64]
+    norms: bool = True
 
     def __len__(self) -> int:
         return len(self.planes)
 
     def __getitem__(self, queries: slice) -> DistanceTables:
         """The tables of some of the queries."""
-        return DistanceTables(self.metric, self.planes[queries], self.square_norm[queries])
+        return DistanceTables(self.metric, self.planes[queries], self.square_norm[queries], self.norms)
+
+    @classmethod
+    def joined(cls, parts: Sequence[DistanceTables]) -> DistanceTables:
+        """The tables of all queries of several, for which everything else is the same."""
+        planes = np.concatenate([part.planes for part in parts])
+        square_norm = np.concatenate([part.square_norm for part in parts])
+        return cls(parts[0].metric, planes, square_norm, parts[0].norms)
 
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""
-        # The quantized norm can take a distance a little out of its range.
+        # The quantized norm, or one taken for 1, can take a distance a little out of its range.
         if self.metric == "cosine":
             return np.clip(1.0 + keys, 0.0, 2.0).astype(np.float32)
         return np.maximum(self.square_norm[:, None] + keys, 0.0).astype(np.float32)
@@ -80,26 +95,38 @@ class TableMaker:
     codebooks:
         (M, 256, D) float32.
     norm_levels:
-        (256,) float32, squared norms.
+        (256,) float32, squared norms; None where rows have no norm byte.
     """
 
-    def __init__(self, codebooks: Float32, norm_levels: Float32) -> None:
+    def __init__(self, codebooks: Float32, norm_levels: Float32 | None) -> None:
         m, k, dim = codebooks.shape
         # By blocks of 64 codewords, so that each of 64 sums can have its own place in vectors, however long these are.
         self._blocks = aligned_empty((m * k // _BLOCK, dim, _BLOCK), np.float32)
         self._blocks[:] = codebooks.reshape(-1, _BLOCK, dim).transpose(0, 2, 1)
-        self._norms = {"euclidean": norm_levels, "cosine": _inverse_lengths(norm_levels)}
+        self._norms: dict[str, Float32] = {}
+        if norm_levels is not None:
+            self._norms = {"euclidean": norm_levels, "cosine": _inverse_lengths(norm_levels)}
 
     def __call__(self, z: Float32, metric: Metric) -> DistanceTables:
-        """Tables of latent queries z (q, D) float32."""
+        """Tables of latent queries z (q, D) float32.
+
+        Raises
+        ------
+        InvalidInputError
+            Euclidean distances without norms.
+        """
+        if not self._norms and metric != "cosine":
+            raise InvalidInputError(
+                f"metric: this model stores no norms (norm='none'), so cosine it is, got {metric!r}"
+            )
         level = simd.get_level()
         if level == simd.NUMPY:
             return self.reference(z, metric)
         cosine = metric == "cosine"
         planes, square_norm = _native.distance_tables(
-            self._blocks, self._norms[metric], np.ascontiguousarray(z, np.float32), cosine, level
+            self._blocks, self._norms.get(metric), np.ascontiguousarray(z, np.float32), cosine, level
         )
-        return DistanceTables(metric, planes, square_norm)
+        return DistanceTables(metric, planes, square_norm, bool(self._norms))
 
     def reference(self, z: Float32, metric: Metric) -> DistanceTables:
         """The same in NumPy."""
@@ -116,10 +143,11 @@ class TableMaker:
         for d in range(dim):
             inner += left[:, d, None, None] * self._blocks[:, d]
         m = count * _BLOCK // K
-        planes = np.empty((len(z), m + 1, K), np.float32)
+        planes = np.empty((len(z), m + bool(self._norms), K), np.float32)
         planes[:, :m] = inner.reshape(len(z), m, K)
-        planes[:, -1] = self._norms[metric]
-        return DistanceTables(metric, planes, square_norm)
+        if self._norms:
+            planes[:, -1] = self._norms[metric]
+        return DistanceTables(metric, planes, square_norm, bool(self._norms))
 
 
 def _inverse_lengths(norm_levels: Float32) -> Float32:

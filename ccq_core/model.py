@@ -35,7 +35,7 @@ from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Codes
 from ccq_core.source import InMemory, Source, Streamed, open_source, sample
-from ccq_core.training import STARTS, Objects, Progress, fuse, train
+from ccq_core.training import STARTS, Objects, Progress, directions, fuse, kinds, refit_to_directions, train
 
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
@@ -43,8 +43,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _WHOLE_NUMBERS = {"bits": (8, 128), "effort": (0, len(EFFORTS) - 1), "iterations": (1, 1_000_000), "seed": (0, 2**64)}
 # Singular matrices are only as solvable as their ridge is large.
 _REAL_NUMBERS = {"mapping_ridge": (1e-9, 1e9), "codebook_ridge": (1e-9, 1e9), "tolerance": (0.0, 1.0)}
-_CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS}
+NORMS = ("byte", "none")
+_CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS, "norm": NORMS}
 _NORM_SAMPLE = 100_000
+_DIRECTION_ROUNDS = 8
 _CHUNK_ROWS = 1 << 14
 _BLAS_THREADS_FROM = 50_000_000
 
@@ -77,13 +79,19 @@ class CCQ:
     Parameters
     ----------
     bits:
-        Code length H, a multiple of 8 from 8 to 128: M = H / 8 codebooks of 256 codewords. An item takes M + 1 bytes.
+        Code length H, a multiple of 8 from 8 to 128: M = H / 8 codebooks of 256 codewords. An item takes M + 1 bytes,
+        or M without a norm.
     dim:
         Latent dimension D; min(P_1, ..., P_V, H) by default.
     weights:
         lambda_v by modality name, from 1e-6 to 1e6; 3 for ``text`` and 1 for any other by default.
     metric:
         Ranking of `CodeIndex`: ``cosine`` or ``euclidean``.
+    norm:
+        ``byte``: one more byte of each row tells the length of its reconstruction (section 3.3 of the paper). ``none``:
+        codes are of directions alone, that is of latent vectors scaled to length one, and every reconstruction is taken
+        to have that length too. That saves a byte and a look-up an item; only ``cosine`` can rank such codes, and
+        there have to be two of them (16 bits).
     preprocess:
         Steps (see `ccq_core.preprocessing`) for all modalities, or by modality name.
     mapping:
@@ -114,10 +122,11 @@ class CCQ:
         dim: int | None = None,
         weights: Mapping[str, float] | None = None,
         metric: str = "cosine",
+        norm: str = "byte",
         preprocess: str | Sequence[str] | Mapping[str, str | Sequence[str]] = "zca,unit",
         mapping: str = "ridge",
         mapping_ridge: float = 0.03,
-        effort: int = 1,
+        effort: int = 2,
         iterations: int = 30,
         tolerance: float = 1e-4,
         codebook_ridge: float = 1e-4,
@@ -128,6 +137,7 @@ class CCQ:
         self.dim = dim
         self.weights = weights
         self.metric = metric
+        self.norm = norm
         self.preprocess = preprocess
         self.mapping = mapping
         self.mapping_ridge = mapping_ridge
@@ -204,13 +214,18 @@ class CCQ:
                     name: ridge(trained.grams[name], cross, self.mapping_ridge)
                     for name, cross in trained.crosses.items()
                 }
-            norm_levels = self._fit_norm_levels(objects, trained.codebooks, mappings)
-        if not ((np.abs(trained.codebooks) <= MAX_ABS).all() and (norm_levels <= MAX_ABS**2).all()):
+            codebooks = trained.codebooks
+            if self.norm == "none":
+                codebooks = refit_to_directions(
+                    objects, mappings, codebooks, EFFORTS[self.effort], self.codebook_ridge, _DIRECTION_ROUNDS
+                )
+            norm_levels = self._fit_norm_levels(objects, codebooks, mappings)
+        if not ((np.abs(codebooks) <= MAX_ABS).all() and (norm_levels <= MAX_ABS**2).all()):
             raise InvalidInputError(f"features: codewords beyond {MAX_ABS:g}; the step 'unit' scales large features")
         self.modalities_ = {
             name: Modality(raw.dims[name], weights[name], preprocessing[name], mappings[name]) for name in raw.dims
         }
-        self.codebooks_ = trained.codebooks
+        self.codebooks_ = codebooks
         self.losses_ = trained.losses
         self.objects_ = raw.n
         self.norm_levels_ = norm_levels
@@ -221,12 +236,8 @@ class CCQ:
         """Levels for the reconstructions of the training objects, as each database would hold them."""
         some = sample(x.source, np.arange(0, x.source.n, max(1, -(-x.source.n // _NORM_SAMPLE))))
         quantizer = AdditiveQuantizer(codebooks)
-        kinds = [(name,) for name in mappings] + ([tuple(mappings)] if len(mappings) > 1 else [])
-        squares = []
-        for names in kinds:
-            z, weight = x.latents(some, {name: mappings[name] for name in names})
-            squares.append(square_norms(codebooks, quantizer.encode(z[weight > 0], EFFORTS[self.effort])))
-        return fit_levels(np.concatenate(squares))
+        codes = [quantizer.encode(z, EFFORTS[self.effort]) for z in kinds(x, some, mappings)]
+        return fit_levels(square_norms(codebooks, np.concatenate(codes)))
 
     # -- use ---------------------------------------------------------------------------------------
 
@@ -242,9 +253,9 @@ class CCQ:
 
     @property
     def code_width(self) -> int:
-        """Bytes per code row: M + 1."""
+        """Bytes per code row: M + 1, or M where the model stores no norm."""
         self._fitted()
-        return len(self.codebooks_) + 1
+        return len(self.codebooks_) + (self.norm == "byte")
 
     def project(self, features: Features) -> Float32:
         """Latent vectors z (n, D) float32.
@@ -288,7 +299,7 @@ class CCQ:
 
         Returns
         -------
-        (n, M + 1) uint8: M codes and the norm byte.
+        (n, M + 1) uint8: M codes and the norm byte; (n, M) where the model stores none.
 
         Raises
         ------
@@ -300,21 +311,26 @@ class CCQ:
         return self.encode_latent(self.project(features))
 
     def encode_latent(self, z: Float32) -> Codes:
-        """Codes (n, M + 1) uint8 of latent vectors (n, D) float32 from `project`."""
+        """Code rows (n, `code_width`) uint8 of latent vectors (n, D) float32 from `project`."""
         self._fitted()
+        if self.norm == "none":
+            return self._quantizer.encode(directions(z), EFFORTS[self.effort])
         codes = self._quantizer.encode(z, EFFORTS[self.effort])
         norms = encode_norms(self.norm_levels_, square_norms(self.codebooks_, codes))
         return np.concatenate([codes, norms[:, None]], axis=1)
 
     def decode(self, codes: ArrayLike) -> Float32:
-        """Reconstructions y (n, D) float32 in the latent space of code rows (n, M + 1) uint8."""
+        """Reconstructions y (n, D) float32 in the latent space of code rows (n, `code_width`) uint8.
+
+        Without norms these are directions.
+        """
         self._fitted()
         rows = as_array(codes, lambda reason: InvalidInputError(f"codes: {reason}"))
         if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != self.code_width:
             raise InvalidInputError(
                 f"codes: expected shape (n, {self.code_width}) of uint8, got {rows.shape} of {rows.dtype}"
             )
-        return self._quantizer.decode(rows[:, :-1])
+        return self._quantizer.decode(rows[:, : len(self.codebooks_)])
 
     def distance_tables(self, features: Features, *, metric: Metric | None = None) -> DistanceTables:
         """AQD look-up tables of queries (see `ccq_core.distances`); same input rules and errors as `encode`."""
@@ -379,6 +395,7 @@ class CCQ:
             "dim": self.dim,
             "weights": self.weights,
             "metric": self.metric,
+            "norm": self.norm,
             "preprocess": self.preprocess,
             "mapping": self.mapping,
             "mapping_ridge": self.mapping_ridge,
@@ -400,7 +417,7 @@ class CCQ:
     def _restore(self) -> None:
         """Derive what is computed from learned state."""
         self._quantizer = AdditiveQuantizer(self.codebooks_)
-        self._make_tables = TableMaker(self.codebooks_, self.norm_levels_)
+        self._make_tables = TableMaker(self.codebooks_, self.norm_levels_ if self.norm == "byte" else None)
 
     def _fitted(self) -> dict[str, Modality]:
         if not self.modalities_:
@@ -441,6 +458,11 @@ class CCQ:
             if not isinstance(value, str) or value not in choices:
                 raise InvalidInputError(f"{name}: expected {' or '.join(choices)}, got {in_short(value)}")
             setattr(self, name, str(value))
+        if self.norm == "none" and (self.metric != "cosine" or self.bits < 16):
+            raise InvalidInputError(
+                f"norm: 'none' keeps directions in 16 bits and more, ranked by cosine; got {self.bits} bits and "
+                f"{self.metric!r}"
+            )
         if self.weights is not None:
             if not isinstance(self.weights, Mapping):
                 raise InvalidInputError(f"weights: expected numbers by modality, got {in_short(self.weights)}")

@@ -19,6 +19,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weights": {"text": 5.0},
         "preprocess": "zscore",
         "mapping_ridge": 1e-3,
+        "effort": 1,
         "start": "identity",
     },
 }

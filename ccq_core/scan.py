@@ -93,7 +93,9 @@ def search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Key
     if level == simd.NUMPY:
         return reference_search(rows, tables, k)
     cosine = tables.metric == "cosine"
-    labels, keys, counts = _native.search(rows.native, tables.planes, cosine, k, simd.get_threads(), level)
+    labels, keys, counts = _native.search(
+        rows.native, tables.planes, cosine, k, simd.get_threads(), level, norms=tables.norms
+    )
     return [(labels[q, :n], keys[q, :n]) for q, n in enumerate(counts)]
 
 
@@ -111,13 +113,13 @@ def reference_search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[L
 
 
 def scan(tables: DistanceTables, query: int, codes: Codes) -> Keys:
-    """Keys (n,) float64 of one query for every row of codes (n, M + 1) uint8: M codes and the norm byte."""
+    """Keys (n,) float64 of one query for every row of codes (n, P) uint8: M codes, a norm byte if there is one."""
     planes = tables.planes[query]
     total = np.zeros(len(codes))
     for m in range(len(planes) - 1):
         total += planes[m][codes[:, m]]
     last = planes[-1][codes[:, -1]]
-    if tables.metric == "cosine":
+    if tables.metric == "cosine" and tables.norms:
         total *= last
     else:
         total += last

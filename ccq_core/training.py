@@ -8,7 +8,7 @@ number of modalities are one weighted problem on the fused latent vectors z.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ STARTS = ("joint", "identity")
 _JOINT_ROUNDS = 5
 # Noise on the codewords in the first half of the iterations, as a share of the data's spread; see `_perturbed`.
 _NOISE = 0.5
+_LENGTHS = 10_000  # objects that tell how long latent vectors are
 _GRAM_ROWS = 1 << 12  # rows that are float64 at a time
 Maps = Mapping[str, Float32]
 
@@ -356,6 +357,43 @@ def _perturbed(codebooks: Float32, spread: Float64, temperature: float, rng: np.
     """
     scale = temperature * _NOISE / len(codebooks) * spread
     return np.asarray(codebooks + scale * rng.standard_normal(codebooks.shape), dtype=np.float32)
+
+
+def kinds(x: Objects, some: FeatureSet, mappings: Maps) -> Iterator[Float32]:
+    """z (n_i, D) of objects as databases hold them: by each of their modalities, then fused if there are several."""
+    for names in [(name,) for name in mappings] + ([tuple(mappings)] if len(mappings) > 1 else []):
+        z, weight = x.latents(some, {name: mappings[name] for name in names})
+        yield z[weight > 0]
+
+
+def directions(z: Float32) -> Float32:
+    """Rows (n, D) float32 scaled to length one; a row of zeros stays."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", z, z, dtype=np.float64))[:, None]
+    return np.asarray(z / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+
+
+def refit_to_directions(
+    x: Objects, mappings: Maps, codebooks: Float32, effort: Effort, ridge: float, rounds: int
+) -> Float32:
+    """Codebooks (M, 256, D) for latent vectors of length one, under final mappings.
+
+    Codes and codebooks are updated in turn, each time by one pass over the objects.
+    """
+    # Training objects are longer than one; shrunk by as much, their codebooks are where to start from.
+    some = sample(x.source, np.arange(0, x.source.n, -(-x.source.n // _LENGTHS)))
+    length = np.mean([np.linalg.norm(z, axis=1).mean() for z in kinds(x, some, mappings) if len(z)])
+    codebooks = codebooks / np.float32(length or 1.0)
+    m, _, dim = codebooks.shape
+    for _ in range(rounds):
+        quantizer = AdditiveQuantizer(codebooks)
+        counts, sums = np.zeros((m * K, m * K)), np.zeros((m * K, dim))
+        for batch in x.source:
+            for z in map(directions, kinds(x, batch, mappings)):
+                codes = quantizer.encode(z, effort)
+                counts += code_counts(codes, np.ones(len(z)))
+                sums += code_sums(codes, z)
+        codebooks = solve_codebooks(counts, sums, ridge)
+    return _ordered(codebooks, np.empty((0, m), dtype=np.uint8))
 
 
 def _ordered(codebooks: Float32, codes: Codes) -> Float32:

@@ -95,14 +95,15 @@ class Rows {
 };
 
 nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t k, int threads, const std::string& level,
-                      bool plain) {
+                      bool plain, bool norms) {
     if (tables.shape(1) != rows.planes() || tables.shape(2) != ccq::kCodes)
         throw std::invalid_argument("tables: expected shape (queries, planes, 256)");
     ccq::Scan scan;
     scan.segments = &rows.segments();
     scan.rows = rows.live();
     scan.planes = (int)rows.planes();
-    scan.cosine = cosine;
+    scan.norms = norms;
+    scan.cosine = cosine && norms;
     scan.tables = tables.data();
     scan.used = rows.used();
     scan.queries = tables.shape(0);
@@ -132,19 +133,19 @@ nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t 
 using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Levels = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-nb::tuple distance_tables(Tables blocks, Levels norms, Floats z, bool cosine, const std::string& level) {
+nb::tuple distance_tables(Tables blocks, std::optional<Levels> norms, Floats z, bool cosine, const std::string& level) {
     ccq::Distances d;
     d.m = blocks.shape(0) / 4;
     d.dim = blocks.shape(1);
     if (blocks.shape(0) % 4 != 0 || blocks.shape(2) != 64 || (std::uintptr_t)blocks.data() % 64 != 0)
         throw std::invalid_argument("blocks: expected shape (4 m, dim, 64), aligned");
-    if (norms.shape(0) != ccq::kCodes || z.shape(1) != d.dim)
+    if ((norms && norms->shape(0) != ccq::kCodes) || z.shape(1) != d.dim)
         throw std::invalid_argument("expected norms of shape (256,) and z of shape (queries, dim)");
     d.blocks = blocks.data();
-    d.norms = norms.data();
+    d.norms = norms ? norms->data() : nullptr;
     d.cosine = cosine;
     d.kernels = kernels_named(level);
-    const std::size_t queries = z.shape(0), planes = d.m + 1;
+    const std::size_t queries = z.shape(0), planes = d.m + (norms ? 1 : 0);
     auto tables = ccq::aligned<float>(queries * planes * ccq::kCodes + 1);
     auto squares = std::make_unique<double[]>(queries + 1);
     {
@@ -156,7 +157,7 @@ nb::tuple distance_tables(Tables blocks, Levels norms, Floats z, bool cosine, co
 
 // What the byte tables alone pass: for tests of that, since a search is right whatever they let through.
 nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> tables, int limit,
-                       const std::string& level) {
+                       const std::string& level, bool norms) {
     const ccq::Kernels* const kernels = kernels_named(level);
     const std::size_t planes = codes.shape(1);
     if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes || codes.shape(2) != ccq::kGroup)
@@ -166,10 +167,10 @@ nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>,
     if (limit < 0 || limit > 254) throw std::invalid_argument("limit: expected 0 to 254");
     const auto bytes = ccq::aligned<std::uint8_t>(ccq::byte_table_size((int)planes));
     std::copy_n(tables.data(), tables.size(), bytes.get());
-    if (kernels->prepare) kernels->prepare(bytes.get(), (int)planes);
+    if (kernels->prepare) kernels->prepare(bytes.get(), (int)planes, norms);
     auto rows = std::make_unique<std::uint32_t[]>(codes.shape(0) * ccq::kGroup + 1);
-    const std::size_t found =
-        kernels->filter[planes](codes.data(), codes.shape(0), bytes.get(), (std::uint8_t)limit, nullptr, rows.get());
+    const std::size_t found = kernels->filter[planes](codes.data(), codes.shape(0), bytes.get(), (std::uint8_t)limit, nullptr,
+                                                      norms, rows.get());
     return owned(std::move(rows), {found});
 }
 
@@ -222,10 +223,11 @@ NB_MODULE(_native, m) {
     });
     nb::class_<Rows>(m, "Rows").def(nb::init<nb::list, std::size_t, std::uint64_t, std::optional<Used>>(), "segments"_a,
                                     "planes"_a, "live"_a, "used"_a.none());
-    m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false);
+    m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false,
+          "norms"_a = true);
     m.def("encode", &encode_rows, "unary"_a, "cross"_a, "codes"_a, "beam"_a, "sweeps"_a, "rounds"_a, "start"_a, "threads"_a,
           "level"_a);
-    m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a, "z"_a, "cosine"_a, "level"_a);
-    m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a);
+    m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a.none(), "z"_a, "cosine"_a, "level"_a);
+    m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a, "norms"_a = true);
     m.def("read", &read_rows, "rows"_a, "level"_a);
 }

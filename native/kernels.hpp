@@ -11,17 +11,19 @@ namespace ccq {
 constexpr std::size_t kRoom = 128;
 constexpr std::size_t byte_table_size(int planes) { return (std::size_t)planes * (kCodes + kRoom); }
 
-// Derive it. To be called when tables have changed and before they are used.
-using Prepare = void (*)(std::uint8_t* tables, int planes);
+// Derive it. To be called when tables have changed and before they are used. `norms`: the last plane is the norm byte, whose
+// neighbouring levels have entries that are alike; if not, it is a codebook like the others.
+using Prepare = void (*)(std::uint8_t* tables, int planes, bool norms);
 
 // One query. Emits all rows of `groups` full groups whose saturating sum of table bytes is at most `limit` (< 255), and
 // maybe some for which it is more.
 //   codes   [groups][P][64]
 //   mask    one word per group, or null; rows whose bit is clear are never emitted
+//   norms   as for `Prepare`
 //   out     room for 64 * groups row numbers
 // Returns how many were emitted, in ascending order.
-using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
-                               std::uint8_t limit, const std::uint64_t* mask, std::uint32_t* out);
+using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                               const std::uint64_t* mask, bool norms, std::uint32_t* out);
 
 struct Hit {
     std::uint32_t row;

@@ -82,24 +82,27 @@ inline std::uint32_t at_most(__m256i sum, __m256i limit) {
 
 // Behind the tables: the least entry of each two that are alike, and for the norm byte, which counts ascending levels, of
 // each eight neighbours; as `folded` wants them.
-void prepare(std::uint8_t* tables, int planes) {
+void prepare(std::uint8_t* tables, int planes, bool norms) {
     std::uint8_t* out = tables + 256 * (std::size_t)planes;
-    for (int m = 0; m < planes - 1; ++m, out += 128) {
+    for (int m = 0; m < planes - norms; ++m, out += 128) {
         const std::uint8_t* t = tables + 256 * m;
         for (int i = 0; i < 128; ++i) out[i] = std::min(t[i], t[i + 128]);
         for (int i = 0; i < 128; i += 32) fold(out + i);
     }
-    const std::uint8_t* norms = tables + 256 * (planes - 1);
-    for (int i = 0; i < 32; ++i) out[i] = *std::min_element(norms + 8 * i, norms + 8 * i + 8);
+    if (!norms) return;
+    const std::uint8_t* last = tables + 256 * (planes - 1);
+    for (int i = 0; i < 32; ++i) out[i] = *std::min_element(last + 8 * i, last + 8 * i + 8);
     fold(out);
 }
 
 // Which rows of a group may qualify.
-template <int P>
+template <int P, bool Norms>
 inline std::uint64_t suspects(const std::uint8_t* codes, const std::uint8_t* tables, __m256i limit) {
     const std::uint8_t* twos = tables + 256 * P;
-    __m256i a = look_up_eight(load(codes + 64 * (P - 1)), twos + 128 * (P - 1));
-    __m256i b = look_up_eight(load(codes + 64 * (P - 1) + 32), twos + 128 * (P - 1));
+    const auto last = [&](const std::uint8_t* c) {
+        return Norms ? look_up_eight(load(c), twos + 128 * (P - 1)) : look_up_two(load(c), twos + 128 * (P - 1));
+    };
+    __m256i a = last(codes + 64 * (P - 1)), b = last(codes + 64 * (P - 1) + 32);
 #pragma GCC unroll 16
     for (int m = 0; m < P - 1; ++m) {
         a = _mm256_adds_epu8(a, look_up_two(load(codes + 64 * m), twos + 128 * m));
@@ -145,9 +148,9 @@ std::uint32_t* keep_qualified(const std::uint8_t* codes, const std::uint8_t* tab
     return kept;
 }
 
-template <int P>
-std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
-                   const std::uint64_t* mask, std::uint32_t* out) {
+template <int P, bool Norms>
+std::size_t filter_planes(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                          const std::uint64_t* mask, std::uint32_t* out) {
     constexpr std::size_t N = 16;  // groups between looks at how many rows are suspect
     std::uint32_t* const begin = out;
     const __m256i most = _mm256_set1_epi8((char)limit);
@@ -167,7 +170,7 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
             // memory this halves the time.
 #pragma GCC unroll 17
             for (int m = 0; m < P; ++m) _mm_prefetch((const char*)group + (8 * P + m) * ccq::kGroup, _MM_HINT_T0);
-            found[g] = unlike ? qualified<P>(group, tables, most) : suspects<P>(group, tables, most);
+            found[g] = unlike ? qualified<P>(group, tables, most) : suspects<P, Norms>(group, tables, most);
         }
         std::uint32_t* to = rows;
         for (std::size_t g = 0; g < count; ++g)
@@ -179,6 +182,12 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
         out = std::copy(rows, to, out);
     }
     return (std::size_t)(out - begin);
+}
+
+template <int P>
+std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                   const std::uint64_t* mask, bool norms, std::uint32_t* out) {
+    return (norms ? filter_planes<P, true> : filter_planes<P, false>)(codes, groups, tables, limit, mask, out);
 }
 
 struct Vec32 {

@@ -42,10 +42,10 @@ inline void load_table(const std::uint8_t* bytes, __m512i* table) {
 constexpr bool in_pairs(int planes) { return planes > 4; }
 
 // The norm byte counts ascending levels, so its neighbours are alike: the least entry of each four serves for all of them.
-void prepare(std::uint8_t* tables, int planes) {
-    const std::uint8_t* norms = tables + 256 * (planes - 1);
-    for (int i = 0; i < 64; ++i)
-        tables[256 * planes + i] = *std::min_element(norms + 4 * i, norms + 4 * i + 4);
+void prepare(std::uint8_t* tables, int planes, bool norms) {
+    const std::uint8_t* last = tables + 256 * (planes - 1);
+    for (int i = 0; norms && i < 64; ++i)
+        tables[256 * planes + i] = *std::min_element(last + 4 * i, last + 4 * i + 4);
     if (in_pairs(planes))
         for (int i = 0; i < 256 * (planes - 1); ++i) tables[i] = std::min(tables[i], std::uint8_t{127});
 }
@@ -70,13 +70,13 @@ inline std::uint32_t* emit_words(const std::uint64_t* found, std::size_t groups,
 
 // Groups strictly in order: from beyond the caches that is up to three times as fast as any other order. As many tables as
 // there is room for stay in registers, the rest is read from the first-level cache again and again.
-template <int P>
-std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
-                   const std::uint64_t* mask, std::uint32_t* out) {
+template <int P, bool Norms>
+std::size_t filter_planes(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                          const std::uint64_t* mask, std::uint32_t* out) {
     constexpr int kHeld = P - 1 < 6 ? P - 1 : 6, kStep = in_pairs(P) ? 2 : 1;
     std::uint32_t* const begin = out;
     alignas(64) std::uint64_t found[64];
-    const __m512i most = _mm512_set1_epi8((char)limit), norms = _mm512_load_si512(tables + 256 * P);
+    const __m512i most = _mm512_set1_epi8((char)limit), fours = _mm512_load_si512(tables + 256 * P);
     __m512i held[kHeld][4];
 #pragma GCC unroll 6
     for (int m = 0; m < kHeld; ++m) load_table(tables + 256 * m, held[m]);
@@ -87,18 +87,19 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
                 found[g] = 0;
                 continue;
             }
-            __m512i entries[P - 1];
+            __m512i entries[P];
 #pragma GCC unroll 6
             for (int m = 0; m < kHeld; ++m) entries[m] = look_up(_mm512_loadu_si512(codes + 64 * m), held[m]);
 #pragma GCC unroll 16
-            for (int m = kHeld; m < P - 1; ++m) {
+            for (int m = kHeld; m < P - Norms; ++m) {
                 const std::uint8_t* bytes = tables + 256 * m;
                 asm("" : "+r"(bytes));  // the compiler would load these before the loop, and spill them
                 __m512i table[4];
                 load_table(bytes, table);
                 entries[m] = look_up(_mm512_loadu_si512(codes + 64 * m), table);
             }
-            __m512i sum = look_up_four(_mm512_loadu_si512(codes + 64 * (P - 1)), norms);
+            if (Norms) entries[P - 1] = look_up_four(_mm512_loadu_si512(codes + 64 * (P - 1)), fours);
+            __m512i sum = entries[P - 1];
 #pragma GCC unroll 16
             for (int m = 0; m < P - 1; m += kStep) {
                 const bool two = kStep == 2 && m + 1 < P - 1;
@@ -109,6 +110,12 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
         out = emit_words(found, count, first, mask, out);
     }
     return (std::size_t)(out - begin);
+}
+
+template <int P>
+std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
+                   const std::uint64_t* mask, bool norms, std::uint32_t* out) {
+    return (norms ? filter_planes<P, true> : filter_planes<P, false>)(codes, groups, tables, limit, mask, out);
 }
 
 struct Vec64 {

@@ -28,7 +28,7 @@ inline uint8x16_t look_up(uint8x16_t codes, const uint8x16x4_t* t) {
 
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
-                   const std::uint64_t* mask, std::uint32_t* out) {
+                   const std::uint64_t* mask, bool, std::uint32_t* out) {
     std::uint32_t* const begin = out;
     const uint8x16_t most = vdupq_n_u8(limit);
     for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {

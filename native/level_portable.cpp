@@ -22,7 +22,7 @@ namespace {
 
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
-                   const std::uint64_t* mask, std::uint32_t* out) {
+                   const std::uint64_t* mask, bool, std::uint32_t* out) {
     std::uint32_t* const begin = out;
     for (std::size_t g = 0; g < groups; ++g, codes += P * ccq::kGroup) {
         if (mask && mask[g] == 0) continue;

@@ -46,7 +46,7 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound& bound, boo
     const auto fit = [&] {
         bool changed;
         const bool fits = tables.fit(best->bound(), bytes.get(), 1, &changed);
-        if (changed && scan.kernels->prepare) scan.kernels->prepare(bytes.get(), scan.planes);
+        if (changed && scan.kernels->prepare) scan.kernels->prepare(bytes.get(), scan.planes, scan.norms);
         return fits;
     };
 
@@ -75,7 +75,7 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound& bound, boo
                 continue;
             }
             const std::uint8_t* codes = s.codes + g * (std::size_t)scan.planes * kGroup;
-            const std::size_t found = filter(codes, n, bytes.get(), tables.limit(), s.mask ? s.mask + g : nullptr, rows.get());
+            const std::size_t found = filter(codes, n, bytes.get(), tables.limit(), s.mask ? s.mask + g : nullptr, scan.norms, rows.get());
             for (std::size_t i = 0; i < found;) {
                 double keys[64];
                 const std::size_t some = std::min<std::size_t>(64, found - i);

@@ -14,7 +14,8 @@ struct Scan {
     const std::vector<Segment>* segments = nullptr;  // labels ascend through them
     std::uint64_t rows = 0;              // rows that take part, over all segments
     int planes = 0;
-    bool cosine = false;
+    bool norms = true;                   // the last plane is the norm byte
+    bool cosine = false;                 // which then is a factor
     const float* tables = nullptr;       // [queries][planes][256], for cosine with negated inner products
     const std::uint8_t* used = nullptr;  // [planes][256]: codes that may occur; null: any
     std::size_t queries = 0;

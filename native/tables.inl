@@ -1,7 +1,7 @@
 // Fill a level's tables with one instantiation per number of planes.
 template <int P>
 std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
-                   const std::uint64_t* mask, std::uint32_t* out);  // each level has its own
+                   const std::uint64_t* mask, bool norms, std::uint32_t* out);  // each level has its own
 
 template <int... I>
 constexpr void fill_filters(ccq::Filter* out, std::integer_sequence<int, I...>) {

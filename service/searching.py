@@ -172,11 +172,7 @@ def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
         first = jobs[together[0]]
         tables = first.tables
         if len(together) > 1:
-            tables = DistanceTables(
-                tables.metric,
-                np.concatenate([jobs[i].tables.planes for i in together]),
-                np.concatenate([jobs[i].tables.square_norm for i in together]),
-            )
+            tables = DistanceTables.joined([jobs[i].tables for i in together])
         found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
         query = 0
         for i in together:

@@ -188,6 +188,24 @@ def test_rows_take_part_where_no_sample_looks(level):
     assert_same(search(rows, tables, 10), reference_search(rows, tables, 10))
 
 
+def without_norms(rows: Rows, tables: DistanceTables, rng: np.random.Generator) -> DistanceTables:
+    """The same with the last plane a codebook like the others, whose neighbours are not alike."""
+    planes = tables.planes.copy()
+    planes[:, -1] = rng.permuted(planes[:, 0], axis=1)
+    return DistanceTables("cosine", planes, tables.square_norm, norms=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scan_without_norms_equals_the_reference(kind, level, threads):
+    rng = np.random.default_rng(100 + KINDS.index(kind))
+    for planes in (2, 4, 5, 8, 16):
+        n, queries = int(rng.choice(SIZES)), int(rng.choice([1, 3, 20, 50]))
+        rows, tables = make_case(kind, n, planes, queries, False, float(rng.choice([1.0, 0.5])), rng)
+        tables = without_norms(rows, tables, rng)
+        k = int(rng.choice([1, 10, 200]))
+        assert_same(search(rows, tables, k), reference_search(rows, tables, k))
+
+
 def test_plain_search_equals_the_reference(level):
     rows, tables = make_case("gauss", 9000, 5, 3, True, 1, np.random.default_rng(1))
     labels, keys, _ = _native.search(rows.native, tables.planes, True, 10, 1, level, plain=True)
@@ -203,23 +221,27 @@ def encoder_case(m):
 
 
 @pytest.mark.parametrize("planes", [2, 3, 4, 5, 6, 7, 8, 9, 17])
-@pytest.mark.parametrize("alike", [True, False])
-def test_byte_tables_pass_what_they_should_and_little_else(level, planes, alike):
+@pytest.mark.parametrize(("alike", "norms"), [(True, True), (False, True), (True, False)])
+def test_byte_tables_pass_what_they_should_and_little_else(level, planes, alike, norms):
     rng = np.random.default_rng(planes)
     codes = rng.integers(0, 256, (200, planes, 64), dtype=np.uint8)
     tables = rng.integers(0, 600 // planes, (planes, 256)).clip(max=255).astype(np.uint8)
     tables[:-1, 10::20] = rng.integers(128, 256, tables[:-1, 10::20].shape)
-    tables[-1].sort()  # as norms are
+    if norms:
+        tables[-1].sort()
     if alike:
-        tables[:-1, 128:] = tables[:-1, :128]
+        books = tables[: planes - norms]
+        books[:, 128:] = books[:, :128]
     sums, cut = np.zeros((2, 200, 64), dtype=int)
     for plane in range(planes - 1):
         sums += tables[plane][codes[:, plane]]
         cut += tables[plane].clip(max=127 if planes > 4 else 255)[codes[:, plane]]  # as kernels may that add in pairs
     for limit in (0, 100, 254):
         exact = np.flatnonzero(np.minimum(sums + tables[-1][codes[:, -1]], 255) <= limit)
-        least = np.flatnonzero(np.minimum(cut + tables[-1][codes[:, -1] // 8 * 8], 255) <= limit)
-        found = _native.filter_rows(codes, tables, limit, level)
+        least = np.flatnonzero(
+            np.minimum(cut + tables[-1][codes[:, -1] // 8 * 8 if norms else codes[:, -1]], 255) <= limit
+        )
+        found = _native.filter_rows(codes, tables, limit, level, norms=norms)
         assert set(exact) <= set(found.tolist()) <= set(least)
         assert limit < 254 or len(exact) > 1000
         assert (np.diff(found.astype(int)) > 0).all()

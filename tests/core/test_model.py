@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccq_core import CCQ, CCQError
+from ccq_core import CCQ, CCQError, CodeIndex
 from ccq_core.errors import FeatureError, InvalidInputError, NotFittedError, UnknownModalityError
 from tests.core.conftest import make_pairs
 
@@ -308,6 +308,51 @@ def test_a_callback_that_raises_leaves_the_model_as_it_was(pairs):
 def test_every_error_is_a_ccq_error():
     with pytest.raises(CCQError):
         CCQ().fit({})
+
+
+def test_codes_without_norms_are_of_directions(pairs, tmp_path):
+    model = CCQ(bits=32, norm="none").fit(pairs)
+    codes = model.encode(pairs)
+    assert codes.shape == (600, 4)
+    assert model.code_width == 4
+    assert (model.encode({"image": 100 * pairs["image"]}) == model.encode({"image": 100 * pairs["image"]})).all()
+    y = model.decode(codes).astype(np.float64)
+    lengths = np.linalg.norm(y, axis=1)
+    assert abs(lengths.mean() - 1) < 0.05
+    assert lengths.std() < 0.15
+    z = model.project(pairs).astype(np.float64)
+    cosines = np.einsum("nd,nd->n", z, y) / np.linalg.norm(z, axis=1) / lengths
+    assert np.median(cosines) > 0.9
+
+    index = CodeIndex(model)
+    index.add(range(600), codes)
+    query = {"text": pairs["text"][:20]}
+    hits = index.search(query, k=7)
+    q = model.project(query).astype(np.float64)
+    inner = (q / np.linalg.norm(q, axis=1, keepdims=True)) @ y.T
+    best = np.sort(inner, axis=1)[:, :-8:-1]
+    assert np.allclose(hits.distances, np.clip(1 - best, 0, 2), atol=1e-5)
+
+    model.save(tmp_path / "none.ccq")
+    again = CCQ.load(tmp_path / "none.ccq")
+    assert again.norm == "none"
+    assert (again.encode(pairs) == codes).all()
+    with pytest.raises(InvalidInputError, match="stores no norms"):
+        index.search(query, k=7, metric="euclidean")
+    with pytest.raises(InvalidInputError, match="ranked by cosine; got 16 bits and 'euclidean'"):
+        CCQ(bits=16, norm="none", metric="euclidean").fit(pairs)
+    with pytest.raises(InvalidInputError, match="got 8 bits"):
+        CCQ(bits=8, norm="none").fit(pairs)
+    with pytest.raises(InvalidInputError, match="norm: expected byte or none"):
+        CCQ(norm="bit").fit(pairs)
+
+
+def test_codes_without_norms_train_in_batches(pairs):
+    whole = CCQ(bits=16, norm="none", iterations=4).fit(pairs)
+    parts = CCQ(bits=16, norm="none", iterations=4).fit(
+        [{name: array[lo : lo + 250] for name, array in pairs.items()} for lo in (0, 250, 500)]
+    )
+    assert (whole.encode(pairs) == parts.encode(pairs)).mean() > 0.9
 
 
 @pytest.fixture(scope="module")

@@ -82,13 +82,33 @@ def test_batches_of_any_size_give_the_same_model(effort):
         assert (part.codes == whole.codes).mean() > 0.97  # where rounding decides, it may decide otherwise
 
 
-def test_sums_that_training_leaves_are_those_of_features_and_reconstructions():
-    x = centred(n=500, missing=0.3)
+@pytest.mark.parametrize("dims", [(12, 8), (12, 8, 9)])
+def test_sums_to_regress_on_are_those_of_features_and_reconstructions(dims):
+    x = centred(n=500, dims=dims)
     trained, _ = run(x, rows=64)
     y = decode(trained.codebooks, trained.codes)
     for name, array in x.arrays.items():
         assert np.allclose(trained.crosses[name], array.T @ y, rtol=1e-3, atol=1e-2)
         assert np.allclose(trained.grams[name], array.T @ array, rtol=1e-3, atol=1e-2)
+
+
+def test_objects_count_by_the_company_they_have():
+    x = centred(n=900, dims=(12, 8, 9), missing=0.4)
+    trained, settings = run(x, rows=64)
+    y = decode(trained.codebooks, trained.codes)
+    weights = settings["weights"]
+    for name, array in x.arrays.items():
+        others = [v for v in x if v != name]
+        company = sum(weights[v] * x.present[v] for v in others) / sum(weights[v] for v in others)
+        full = sum(weights.values())
+        total = weights[name] + sum(weights[v] * x.present[v] for v in others)
+        share = company * full / total  # of y from others, 1 where all are there
+        alone = x.present[name] & (company == 0)
+        share[alone] = min(1.0, array.shape[1] / alone.sum())
+        share *= x.present[name]
+        assert np.allclose(trained.crosses[name], (array * share[:, None]).T @ y, rtol=1e-3, atol=1e-2)
+        assert np.allclose(trained.grams[name], (array * share[:, None]).T @ array, rtol=1e-3, atol=1e-2)
+        assert share[alone].sum() == pytest.approx(array.shape[1])
 
 
 def test_matrices_that_are_applied_late_change_nothing():
