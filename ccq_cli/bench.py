@@ -22,6 +22,7 @@ from ccq_cli.console import out
 from ccq_cli.points import DIM, points
 from ccq_core import _native, simd, training
 from ccq_core.features import FeatureSet
+from ccq_core.model import NORMS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Effort
 from ccq_core.source import InMemory
 
@@ -58,6 +59,9 @@ def command() -> None:
     show_default=True,
     help="Codes of a trained model, or inputs that are hard for a scan that prunes.",
 )
+@click.option(
+    "--norm", type=click.Choice(NORMS), default="byte", show_default=True, help="Of `points`; `none`: cosine only."
+)
 @click.option("--plain", is_flag=True, help="Also look every row up in the exact tables.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def scan(
@@ -69,14 +73,19 @@ def scan(
     metrics: Sequence[str],
     levels: Sequence[str],
     names: tuple[str, ...],
+    norm: str,
     plain: bool,
     as_json: bool,
 ) -> None:
     """Time exact searches, tables included, in ns per item and query."""
     levels = levels or simd.levels()[:-1]
+    if norm == "none":
+        metrics = ("cosine",)
+        if plain or names != inputs.NAMES[:1]:
+            raise click.UsageError("--norm none is for points, and has no --plain")
     rows: list[dict[str, Any]] = []
     for m, n, name in product(books, sizes, names):
-        given = inputs.make(name, m, n)
+        given = inputs.make(name, m, n, norm)
         read = _time(partial(_native.read, given.view.everything.native, simd.levels()[0])) / n
         for q, k in product(queries, ks):
             faiss = peers.scan(m, n, q, k, DIM)
@@ -92,6 +101,8 @@ def scan(
                         row["plain_ns_per_item"] = _time(partial(_plain, given, q, metric, k, level)) / n / q * 1e9
                 if names != inputs.NAMES[:1]:
                     row["input"] = name
+                if norm != "byte":
+                    row["norm"] = norm
                 rows.append(row)
     if as_json:
         click.echo(json.dumps(rows))

@@ -36,22 +36,22 @@ class Input:
     tables: Callable[[int, str], DistanceTables]
 
 
-def make(name: str, m: int, n: int) -> Input:
-    """n rows of m codes and a norm byte: ``points``, or something hard.
+def make(name: str, m: int, n: int, norm: str = "byte") -> Input:
+    """n rows of m codes and a norm byte: ``points``, which may have none, or something hard.
 
     - ``equal``: all distances are equal, and so the first rows are the best.
     - ``sorted``: each row is at least as near as the one before.
     - ``outlier``: one codeword, which no row uses, is far nearer than all others.
     - ``few``: four distinct bytes in each plane, so that thousands of rows are equally near.
     """
-    return _of_points(m, n) if name == "points" else _hard(name, m, n)
+    return _of_points(m, n, norm) if name == "points" else _hard(name, m, n)
 
 
-def _of_points(m: int, n: int) -> Input:
+def _of_points(m: int, n: int, norm: str) -> Input:
     """A model of two modalities and the codes of 200,000 pairs, as often as needed; new points as queries."""
     x = points(200_000, 3)
     data = {"image": x, "text": x[:, ::-1] + 0.1 * points(200_000, 4)}
-    model = CCQ(bits=8 * m, iterations=3).fit({name: array[:20_000] for name, array in data.items()})
+    model = CCQ(bits=8 * m, norm=norm, iterations=3).fit({name: array[:20_000] for name, array in data.items()})
     latents = model.project({"image": points(_QUERIES, 5)})
     turns = count()
 

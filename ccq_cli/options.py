@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ccq_core.distances import METRICS
+from ccq_core.model import NORMS
 from ccq_core.preprocessing import STEPS
 from ccq_core.presets import PRESETS
 
@@ -42,6 +43,7 @@ def training_options(function: Function) -> Function:
             click.option("--bits", type=int, default=32, show_default=True, help="Code length: 8 to 128, by 8."),
             click.option("--preset", type=click.Choice(list(PRESETS)), default="default", show_default=True),
             click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
+            click.option("--norm", type=click.Choice(NORMS), help="Without norms a row is a byte shorter."),
             click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
             click.option("--dim", type=int, help="Latent dimension."),
             click.option("--preprocess", help=f"Steps, joined by commas, of {', '.join(STEPS)}."),
