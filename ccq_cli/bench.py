@@ -179,12 +179,13 @@ def _train(x: NDArray[np.float32], m: int, iterations: int) -> tuple[NDArray[np.
     features = FeatureSet({"x": x}, {"x": np.ones(len(x), dtype=bool)}, len(x))
     trained = training.train(
         training.Objects(InMemory(features), {"x": 1.0}),
-        np.zeros((len(x), m), dtype=np.uint8),
+        training.Room(np.zeros((len(x), m), dtype=np.uint8), np.zeros(len(x), dtype=np.float32)),
         dim=DIM,
         effort=EFFORTS[2],
         iterations=iterations,
         tolerance=0.0,
         ridge=1e-4,
+        solver="cholesky",
         start="identity",
         rng=np.random.default_rng(0),
     )

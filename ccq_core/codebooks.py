@@ -11,6 +11,7 @@ from ccq_core.features import Float32
 from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 
 Float64 = NDArray[np.float64]
+_POINTS = 1 << 12  # points that are float64 at a time
 
 
 def initial_codebooks(z: Float32, picks: NDArray[np.intp]) -> Float32:
@@ -54,13 +55,12 @@ def code_counts(codes: Codes, weights: Float64) -> Float64:
     return a
 
 
-def code_sums(codes: Codes, x: Float32) -> Float64:
+def code_sums(codes: Codes, x: Float32 | Float64) -> Float64:
     """G (MK, P) float64 = sum_n b_n x_n^T: for each codeword the sum of the vectors (n, P) that have its code."""
-    m, rows = codes.shape[1], 1 << 12  # rows that are float64 at a time
-    total = np.zeros((m * K, x.shape[1]))
-    for lo in range(0, len(x), rows):
-        part = x[lo : lo + rows].astype(np.float64)
-        for j, column in enumerate(codes[lo : lo + rows].T):
+    total = np.zeros((codes.shape[1] * K, x.shape[1]))
+    for lo in range(0, len(x), _POINTS):
+        part = x[lo : lo + _POINTS].astype(np.float64)
+        for j, column in enumerate(codes[lo : lo + _POINTS].T):
             total[j * K : (j + 1) * K] += _one_hot(column).T @ part
     return total
 
@@ -95,6 +95,67 @@ def solve_codebooks(a: Float64, s: Float64, ridge: float) -> Float32:
         solution[others] = scipy.linalg.solve(schur, right, assume_a="pos", overwrite_a=True, check_finite=False)
     solution[:K] = (s[:K] - a[:K, others] @ solution[others]) / first[:, None]
     return solution.reshape(size // K, K, -1).astype(np.float32)
+
+
+def descend_codebooks(
+    codes: Codes,
+    weights: Float32,
+    s: Float64,
+    ridge: float,
+    start: Float32,
+    *,
+    steps: int = 100,
+    tolerance: float = 1e-5,
+) -> Float32:
+    """What `solve_codebooks` returns, up to a tolerance, without A: by conjugate gradients from codebooks nearby.
+
+    A product with A is a reconstruction of all points and a sum of these by code, so memory holds a few times MK x D
+    numbers instead of (MK)^2, and some thousand points. For long codes and little memory: Cholesky is faster.
+
+    Parameters
+    ----------
+    codes, weights:
+        (n, M) uint8 and w (n,) float32 of the points.
+    s:
+        (MK, D), the right side.
+    ridge:
+        As for `solve_codebooks`.
+    start:
+        (M, 256, D) float32, where to begin.
+    steps, tolerance:
+        Stop after so many steps, or when the residual of the normal equations is so small a part of the right side.
+    """
+    m = codes.shape[1]
+    total = float(np.sum(weights, dtype=np.float64))
+    level = ridge * total / K
+
+    def times(v: Float64) -> Float64:
+        product = level * v
+        books = v.reshape(m, K, -1)
+        for lo in range(0, len(codes), _POINTS):
+            some = codes[lo : lo + _POINTS]
+            y = sum(books[j][some[:, j]] for j in range(m)) * weights[lo : lo + _POINTS, None]
+            product += code_sums(some, y)
+        return np.asarray(product)
+
+    diagonal = level + np.concatenate([np.bincount(column, weights, K) for column in codes.T])
+    solution = start.reshape(m * K, -1).astype(np.float64)
+    residual = s - times(solution)
+    direction = step = residual / diagonal[:, None]
+    energy = np.einsum("kd,kd->d", residual, step)
+    enough = tolerance * np.sqrt(np.einsum("kd,kd->d", s, s))
+    for _ in range(steps):
+        if (np.sqrt(np.einsum("kd,kd->d", residual, residual)) <= enough).all():
+            break
+        image = times(direction)
+        curvature = np.einsum("kd,kd->d", direction, image)
+        length = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
+        solution += length * direction
+        residual -= length * image
+        step = residual / diagonal[:, None]
+        before, energy = energy, np.einsum("kd,kd->d", residual, step)
+        direction = step + np.divide(energy, before, out=np.zeros_like(energy), where=before > 0) * direction
+    return np.asarray(solution.reshape(m, K, -1), dtype=np.float32)
 
 
 def pair_order(codebook: Float32) -> NDArray[np.intp]:

@@ -35,7 +35,18 @@ from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Codes
 from ccq_core.source import InMemory, Source, Streamed, open_source, sample
-from ccq_core.training import STARTS, Objects, Progress, directions, fuse, kinds, refit_to_directions, train
+from ccq_core.training import (
+    SOLVERS,
+    STARTS,
+    Objects,
+    Progress,
+    Room,
+    directions,
+    fuse,
+    kinds,
+    refit_to_directions,
+    train,
+)
 
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
@@ -44,7 +55,7 @@ _WHOLE_NUMBERS = {"bits": (8, 128), "effort": (0, len(EFFORTS) - 1), "iterations
 # Singular matrices are only as solvable as their ridge is large.
 _REAL_NUMBERS = {"mapping_ridge": (1e-9, 1e9), "codebook_ridge": (1e-9, 1e9), "tolerance": (0.0, 1.0)}
 NORMS = ("byte", "none")
-_CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS, "norm": NORMS}
+_CHOICES = {"metric": METRICS, "mapping": MAPPINGS, "start": STARTS, "norm": NORMS, "codebook_solver": SOLVERS}
 _NORM_SAMPLE = 100_000
 _DIRECTION_ROUNDS = 8
 _CHUNK_ROWS = 1 << 14
@@ -108,6 +119,9 @@ class CCQ:
         a beam, in the second half of the iterations at the earliest.
     codebook_ridge:
         Stabiliser of the codebook update, in units of the mean diagonal of its matrix.
+    codebook_solver:
+        Of that update: ``cholesky``, or ``cg``, conjugate gradients: slower, and without the (256 M)^2 numbers that are
+        134 MB at 128 bits.
     start:
         First mappings: ``joint`` (principal axes of the heaviest modality, the others turned towards it) or
         ``identity`` (the paper's).
@@ -130,6 +144,7 @@ class CCQ:
         iterations: int = 30,
         tolerance: float = 1e-4,
         codebook_ridge: float = 1e-4,
+        codebook_solver: str = "cholesky",
         start: str = "joint",
         seed: int = 0,
     ) -> None:
@@ -145,6 +160,7 @@ class CCQ:
         self.iterations = iterations
         self.tolerance = tolerance
         self.codebook_ridge = codebook_ridge
+        self.codebook_solver = codebook_solver
         self.start = start
         self.seed = seed
         self.modalities_: dict[str, Modality] = {}
@@ -194,16 +210,17 @@ class CCQ:
         x, linear = _preprocessed(raw, preprocessing)
         # Small matrices gain nothing from several threads, and on busy processors BLAS threads wait for each other.
         small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
-        with threadpool_limits(1 if small else None, user_api="blas"), _codes(raw, self.bits // 8) as codes:
+        with threadpool_limits(1 if small else None, user_api="blas"), _room(raw, self.bits // 8) as room:
             objects = Objects(x, weights, linear, grams)
             trained = train(
                 objects,
-                codes,
+                room,
                 dim=dim,
                 effort=EFFORTS[self.effort],
                 iterations=self.iterations,
                 tolerance=self.tolerance,
                 ridge=self.codebook_ridge,
+                solver=self.codebook_solver,
                 start=self.start,
                 rng=np.random.default_rng(self.seed),
                 callback=callback,
@@ -403,6 +420,7 @@ class CCQ:
             "iterations": self.iterations,
             "tolerance": self.tolerance,
             "codebook_ridge": self.codebook_ridge,
+            "codebook_solver": self.codebook_solver,
             "start": self.start,
             "seed": self.seed,
         }
@@ -492,10 +510,13 @@ def _preprocessed(
 
 
 @contextmanager
-def _codes(raw: InMemory | Streamed, m: int) -> Iterator[Codes]:
-    """Room for the codes (n, M) of all objects: where these are not in memory, neither are they."""
+def _room(raw: InMemory | Streamed, m: int) -> Iterator[Room]:
+    """Room for all objects: where these are not in memory, neither is it."""
     if isinstance(raw, InMemory):
-        yield np.zeros((raw.n, m), dtype=np.uint8)
+        yield Room(np.zeros((raw.n, m), dtype=np.uint8), np.zeros(raw.n, dtype=np.float32))
         return
-    with tempfile.TemporaryFile() as file:
-        yield np.memmap(file, dtype=np.uint8, shape=(raw.n, m), mode="w+")
+    with tempfile.TemporaryFile() as codes, tempfile.TemporaryFile() as weights:
+        yield Room(
+            np.memmap(codes, dtype=np.uint8, shape=(raw.n, m), mode="w+"),
+            np.memmap(weights, dtype=np.float32, shape=(raw.n,), mode="w+"),
+        )

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.codebooks import code_counts, code_sums, initial_codebooks, pair_order, solve_codebooks
+from ccq_core.codebooks import (
+    code_counts,
+    code_sums,
+    descend_codebooks,
+    initial_codebooks,
+    pair_order,
+    solve_codebooks,
+)
 from ccq_core.features import MIN_ABS, FeatureSet, Float32
 from ccq_core.mappings import procrustes
 from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
@@ -22,6 +29,7 @@ from ccq_core.source import Source, sample
 
 Float64 = NDArray[np.float64]
 STARTS = ("joint", "identity")
+SOLVERS = ("cholesky", "cg")
 _JOINT_ROUNDS = 5
 # Noise on the codewords in the first half of the iterations, as a share of the data's spread; see `_perturbed`.
 _NOISE = 0.5
@@ -192,7 +200,7 @@ class _Pass:
     Attributes
     ----------
     counts:
-        (MK, MK) = sum w_n b_n b_n^T.
+        (MK, MK) = sum w_n b_n b_n^T, where asked for.
     members:
         (MK, P_v) = sum b_n x_n^T.
     gain:
@@ -201,26 +209,38 @@ class _Pass:
         (D,) standard deviation of z.
     """
 
-    counts: Float64
+    counts: Float64 | None
     members: dict[str, Float64]
     gain: float
     spread: Float64
 
 
-def _encode(x: Objects, mappings: Maps, codebooks: Float32, codes: Codes, effort: Effort, *, start: bool) -> _Pass:
-    """Find codes for all objects and write them to `codes` (n, M), from those that are there if `start`."""
+@dataclass(frozen=True)
+class Room:
+    """Where training keeps what it knows of each object: codes (n, M) uint8 and total weights w (n,) float32."""
+
+    codes: Codes
+    weights: Float32
+
+
+def _encode(
+    x: Objects, mappings: Maps, codebooks: Float32, room: Room, effort: Effort, *, start: bool, count: bool
+) -> _Pass:
+    """Find codes for all objects and write them down, from those that are there if `start`."""
     quantizer = AdditiveQuantizer(codebooks)
     m, _, dim = codebooks.shape
-    counts = np.zeros((m * K, m * K))
+    counts = np.zeros((m * K, m * K)) if count else None
     members = {name: np.zeros((m * K, p)) for name, p in x.source.dims.items()}
     first, second = np.zeros((2, dim))
     gain, row = 0.0, 0
     for batch in x.source:
         z, w = x.latents(batch, mappings)
         rows = slice(row, row + batch.n)
-        found = quantizer.encode(z, effort, start=codes[rows] if start else None)
-        codes[rows] = found
-        counts += code_counts(found, w)
+        found = quantizer.encode(z, effort, start=room.codes[rows] if start else None)
+        room.codes[rows] = found
+        room.weights[rows] = w
+        if counts is not None:
+            counts += code_counts(found, w)
         for name, total in members.items():
             total += code_sums(found, batch.arrays[name])
         apart = z - quantizer.decode(found)
@@ -236,13 +256,14 @@ def _encode(x: Objects, mappings: Maps, codebooks: Float32, codes: Codes, effort
 
 def train(
     x: Objects,
-    codes: Codes,
+    room: Room,
     *,
     dim: int,
     effort: Effort,
     iterations: int,
     tolerance: float,
     ridge: float,
+    solver: str,
     start: str,
     rng: np.random.Generator,
     callback: Callable[[Progress], None] | None = None,
@@ -257,8 +278,8 @@ def train(
     ----------
     x:
         Training objects.
-    codes:
-        (n, M) uint8, room for the codes of the objects.
+    room:
+        For as many objects.
     dim:
         Latent dimension D.
     effort:
@@ -268,27 +289,33 @@ def train(
         the first half of the iterations has noise on the codewords, and none of these is the last.
     ridge:
         Stabiliser of the codebook update (see `solve_codebooks`).
+    solver:
+        Of the codebook update: ``cholesky``, or ``cg``, which does without a matrix of (256 M)^2 numbers.
     start:
         See `initial_mappings`.
     callback:
         Called after each iteration. An exception that it raises ends the training.
     """
     began = time.perf_counter()
-    m = codes.shape[1]
+    m = room.codes.shape[1]
+    count = solver == "cholesky"
     mappings = initial_mappings(x, dim, start)
     codebooks = _initial_codebooks(x, mappings, m, rng)
-    sums = _encode(x, mappings, codebooks, codes, effort, start=False)
+    sums = _encode(x, mappings, codebooks, room, effort, start=False, count=count)
     losses: list[float] = []
     # A beam finds better codes afresh than a descent does from those of the iteration before, and it can take noise.
     beam = effort.beam > 1
     calm = iterations // 2 if beam else 0
     for iteration in range(iterations):
         mappings = {name: procrustes(cross) for name, cross in _crosses(sums, codebooks).items()}
-        right = sum(x.weights[name] * (total @ mappings[name]) for name, total in sums.members.items())
-        codebooks = solve_codebooks(sums.counts, np.asarray(right), ridge)
+        right = np.asarray(sum(x.weights[name] * (total @ mappings[name]) for name, total in sums.members.items()))
+        if sums.counts is None:
+            codebooks = descend_codebooks(room.codes, room.weights, right, ridge, codebooks)
+        else:
+            codebooks = solve_codebooks(sums.counts, right, ridge)
         if iteration < calm:
             codebooks = _perturbed(codebooks, sums.spread, 1 - iteration / calm, rng)
-        sums = _encode(x, mappings, codebooks, codes, effort, start=not beam)
+        sums = _encode(x, mappings, codebooks, room, effort, start=not beam, count=count)
         # Eqn. 4 over the energy: sum lambda_v |x_v|^2 - w |z|^2 + w |z - y|^2.
         loss = 1.0 - sums.gain / x.energy
         losses.append(loss)
@@ -299,8 +326,8 @@ def train(
     if all(count == x.source.n for count in x.source.having.values()):
         grams, crosses = x.grams, _crosses(sums, codebooks)
     else:
-        grams, crosses = _regression_sums(x, codebooks, codes)
-    return Trained(mappings, _ordered(codebooks, codes), codes, losses, grams, crosses)
+        grams, crosses = _regression_sums(x, codebooks, room.codes)
+    return Trained(mappings, _ordered(codebooks, room.codes), room.codes, losses, grams, crosses)
 
 
 def _initial_codebooks(x: Objects, mappings: Maps, m: int, rng: np.random.Generator) -> Float32:

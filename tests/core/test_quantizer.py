@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ccq_core.codebooks import code_counts, code_sums, initial_codebooks, solve_codebooks
+from ccq_core.codebooks import code_counts, code_sums, descend_codebooks, initial_codebooks, solve_codebooks
 from ccq_core.quantizer import AdditiveQuantizer, Effort, K
 
 
@@ -103,6 +103,24 @@ def test_solved_codebooks_minimise_the_weighted_error():
     best = loss(books)
     for _ in range(20):
         assert loss(books + 0.02 * rng.standard_normal(books.shape).astype(np.float32)) > best
+
+
+@pytest.mark.parametrize("m", [1, 2, 8])
+def test_conjugate_gradients_find_what_cholesky_finds(m):
+    rng = np.random.default_rng(0)
+    n, dim = 9000, 3
+    codes = rng.integers(0, K - 1, (n, m), dtype=np.uint8)  # the last codeword is not used
+    weights = rng.uniform(0.5, 6.0, n).astype(np.float32)
+    z = rng.standard_normal((n, dim)).astype(np.float32)
+    right = code_sums(codes, weights[:, None] * z)
+    books = solve_codebooks(code_counts(codes, weights.astype(np.float64)), right, ridge=1e-3)
+    start = rng.standard_normal(books.shape).astype(np.float32)
+    found = descend_codebooks(codes, weights, right, 1e-3, start, tolerance=1e-9)
+    assert np.allclose(found, books, atol=1e-4)
+    hasty = descend_codebooks(codes, weights, right, 1e-3, start, steps=1)
+    assert np.allclose(hasty, books, atol=1e-4) == (m == 1)  # a diagonal system takes one step
+    zero = descend_codebooks(codes, weights, np.zeros_like(right), 1e-3, np.zeros_like(start))
+    assert (zero == 0).all()
 
 
 def test_unused_codewords_become_zero_and_stay_finite():

@@ -7,7 +7,7 @@ from ccq_core.features import FeatureSet, check_features
 from ccq_core.mappings import procrustes, ridge
 from ccq_core.quantizer import Effort, decode
 from ccq_core.source import InMemory
-from ccq_core.training import Objects, fuse, initial_mappings, train
+from ccq_core.training import Objects, Room, fuse, initial_mappings, train
 from tests.core.conftest import make_pairs
 
 
@@ -21,14 +21,18 @@ def run(x: FeatureSet, **changes):
         "iterations": 12,
         "tolerance": 0.0,
         "ridge": 1e-6,
+        "solver": "cholesky",
         "start": "joint",
         "rng": np.random.default_rng(0),
     }
     settings |= changes
     kept = dict(settings)
     objects = Objects(InMemory(x, kept.pop("rows")), kept.pop("weights"))
-    codes = np.zeros((x.n, kept.pop("m")), dtype=np.uint8)
-    return train(objects, codes, **kept), settings
+    return train(objects, room(x.n, kept.pop("m")), **kept), settings
+
+
+def room(n, m):
+    return Room(np.zeros((n, m), dtype=np.uint8), np.zeros(n, dtype=np.float32))
 
 
 def centred(n=400, dims=(12, 8), missing=0.0, seed=0):
@@ -82,6 +86,16 @@ def test_batches_of_any_size_give_the_same_model(effort):
         assert (part.codes == whole.codes).mean() > 0.97  # where rounding decides, it may decide otherwise
 
 
+def test_conjugate_gradients_train_as_well_and_form_no_large_matrix(monkeypatch):
+    x = centred(n=2000, dims=(12, 8, 9), missing=0.3)
+    direct, _ = run(x, m=4, rows=300)
+    monkeypatch.setattr("ccq_core.training.code_counts", None)
+    monkeypatch.setattr("ccq_core.training.solve_codebooks", None)
+    descent, _ = run(x, m=4, rows=300, solver="cg")
+    assert descent.losses[0] == pytest.approx(direct.losses[0], rel=1e-2)
+    assert descent.losses[-1] < 1.03 * direct.losses[-1]
+
+
 @pytest.mark.parametrize("dims", [(12, 8), (12, 8, 9)])
 def test_sums_to_regress_on_are_those_of_features_and_reconstructions(dims):
     x = centred(n=500, dims=dims)
@@ -119,8 +133,8 @@ def test_matrices_that_are_applied_late_change_nothing():
     early, _ = run(turned)
     late = train(
         Objects(InMemory(x, 100), {"image": 1.0, "text": 2.0}, matrices),
-        np.zeros((x.n, 2), np.uint8), dim=5, effort=Effort(), iterations=12, tolerance=0.0, ridge=1e-6, start="joint",
-        rng=np.random.default_rng(0),
+        room(x.n, 2), dim=5, effort=Effort(), iterations=12, tolerance=0.0, ridge=1e-6, solver="cholesky",
+        start="joint", rng=np.random.default_rng(0),
     )  # fmt: skip
     assert late.losses == pytest.approx(early.losses, rel=2e-2)
     for name in x:
