@@ -160,7 +160,8 @@ def rivals() -> dict[str, Method]:
     """The methods of `benchmarks.rivals`, none where that package is absent."""
     if importlib.util.find_spec("benchmarks.rivals") is None:
         return {}
-    classes: dict[str, Callable[..., Rival]] = importlib.import_module("benchmarks.rivals").RIVALS
+    package = importlib.import_module("benchmarks.rivals")
+    classes: dict[str, Callable[..., Rival]] = {**package.RIVALS, **package.REPLICAS}
     search: HammingSearch = importlib.import_module("benchmarks.rivals.hamming").hamming_search
     return {name: rival(name, make, search) for name, make in classes.items()}
 

@@ -138,7 +138,8 @@ def map_table(scores: Scores, published: Published) -> str:
 
 
 def _column(method: str) -> str:
-    return OURS if method in (DEFAULTS, PAPER) else method
+    """The paper's column for a method or its variant."""
+    return OURS if method in (DEFAULTS, PAPER) else method.split("-")[0]
 
 
 def _cell(values: Sequence[float] | None, theirs: float | None) -> str:

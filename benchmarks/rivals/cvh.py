@@ -85,6 +85,13 @@ class CVH(Rival):
         return Linear(a, np.zeros(self.bits)), Linear(b, np.zeros(self.bits))
 
 
+class MagnitudeCVH(CVH):
+    """CVH with ``order="magnitude"``: near to the CCQ paper's row, and worse than the method is."""
+
+    def __init__(self, bits: int = 32, *, seed: int = 0, preprocess: str = "zscore", ridge: float = 1e-6) -> None:
+        super().__init__(bits, seed=seed, preprocess=preprocess, ridge=ridge, order="magnitude")
+
+
 def by_magnitude(cross: Float64, first: Float64, second: Float64) -> tuple[Float64, Float64, Float64]:
     """All eigenvectors of the stacked problem: (P_1, P_1 + P_2), (P_2, P_1 + P_2), and abs(rho), descending."""
     size = len(first)

@@ -167,7 +167,7 @@ def test_rivals_are_found_if_they_are_there(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert set(methods()) == {DEFAULTS, PAPER}
     package, module = types.ModuleType("benchmarks.rivals"), types.ModuleType("benchmarks.rivals.hamming")
-    package.RIVALS, module.hamming_search = {"Signs": SignsOfFeatures}, hamming
+    package.RIVALS, package.REPLICAS, module.hamming_search = {"Signs": SignsOfFeatures}, {}, hamming
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
     monkeypatch.setitem(sys.modules, "benchmarks.rivals", package)
     monkeypatch.setitem(sys.modules, "benchmarks.rivals.hamming", module)
