@@ -1,7 +1,7 @@
 """Hashing methods that the CCQ paper compares with, written anew from their papers.
 
-`RIVALS` maps the names of the paper's table to estimators; SCM comes in both variants. `REPLICAS` are what the paper seems
-to have run instead, where that is another thing.
+`RIVALS` maps the names of the paper's table to estimators; SCM comes in both variants. `REPLICAS` are what the paper
+seems to have run instead, where that is another thing.
 """
 
 from benchmarks.rivals.base import Rival
