@@ -66,6 +66,9 @@ def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
     """
     if all(is_parquet(source) for source in sources):
         columns = parquet_columns(sources[0])
+        for source in sources[1:]:
+            if (others := parquet_columns(source)) != columns:
+                raise InvalidInputError(f"{source}: has columns of lists {others}, and {sources[0]} {columns}")
         return ParquetBatches(sources, {name: name for name in columns}, rows)
     files: dict[str, list[str]] = {}
     for source in sources:

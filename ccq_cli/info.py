@@ -19,6 +19,7 @@ def describe(model: CCQ) -> dict[str, Any]:
         "bytes_per_item": model.code_width,
         "latent_dim": int(model.codebooks_.shape[2]),
         "metric": model.metric,
+        "norm": model.norm_,
         "modalities": [
             {"name": name, "dim": m.dim, "weight": m.weight, "preprocess": list(m.preprocessing.steps)}
             for name, m in model.modalities_.items()

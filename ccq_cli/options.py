@@ -11,6 +11,7 @@ from ccq_core.distances import METRICS
 from ccq_core.model import NORMS
 from ccq_core.preprocessing import STEPS
 from ccq_core.presets import PRESETS
+from ccq_core.training import SOLVERS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,6 +51,7 @@ def training_options(function: Function) -> Function:
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
             click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
             click.option("--effort", type=int, help="How hard to look for codes: 0 greedy to 3."),
+            click.option("--codebook-solver", type=click.Choice(SOLVERS), help="cg: long codes in little memory."),
             click.option("--iterations", type=int, help="Most iterations of training."),
             click.option("--seed", type=int, default=0, show_default=True),
         )

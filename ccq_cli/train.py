@@ -33,7 +33,7 @@ def command(data: tuple[str, ...], output: str, batch_rows: int | None, **option
     with training_progress("training") as report:
         model.fit(features, callback=report)
     model.save(output)
-    rows = model.objects_
+    rows = model.objects_ or 0
     if rows < 10 * K * model.bits // 8:
         err.print(
             f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well, "

@@ -54,10 +54,18 @@ class NpyBatches:
         self.rows = check_whole("rows", rows, 1)
         if not files:
             raise InvalidInputError("files: expected at least one modality, got none")
-        self._files = {
+        self._files: dict[str, list[_NpyFile]] = {
             name: [_read_header(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
             for name, paths in files.items()
         }
+        for name, parts in self._files.items():
+            if not parts:
+                raise InvalidInputError(f"files: expected at least one for {name!r}, got none")
+            for part in parts:
+                if part.shape[1] != parts[0].shape[1]:
+                    raise InvalidInputError(
+                        f"{part.path}: expected {parts[0].shape[1]} numbers a row, got {part.shape[1]}"
+                    )
         sizes = {name: sum(file.shape[0] for file in parts) for name, parts in self._files.items()}
         if len(set(sizes.values())) > 1:
             raise InvalidInputError(f"files: every modality needs the same number of rows, got {sizes}")
@@ -90,27 +98,47 @@ class ParquetBatches:
     """
 
     def __init__(self, paths: Path_ | Sequence[Path_], columns: Mapping[str, str], rows: int = ROWS) -> None:
-        self.rows = check_whole("rows", rows, 1)
+        self.rows = min(check_whole("rows", rows, 1), 1 << 30)
         self.columns = dict(columns)
         self._paths = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+        if not self._paths or not self.columns:
+            raise InvalidInputError(
+                f"{', '.join(self._paths) or 'paths'}: expected files and columns of lists of numbers, got none"
+            )
         for path in self._paths:
             found = parquet_columns(path)
             for column in self.columns.values():
-                if column not in found:
-                    raise InvalidInputError(f"{path}: no column {column!r} of lists of numbers, only {found or 'none'}")
+                if found.count(column) != 1:
+                    raise InvalidInputError(
+                        f"{path}: expected one column {column!r} of lists of numbers, got {found or 'none'}"
+                    )
 
     def __iter__(self) -> Iterator[Batch]:
+        seen: set[str] = set()
         for path in self._paths:
-            file = _parquet().ParquetFile(path)
-            try:
-                for batch in file.iter_batches(self.rows, columns=list(self.columns.values())):
-                    arrays = {
-                        name: _rows_of_lists(batch.column(column), f"{path}: column {column!r}")
-                        for name, column in self.columns.items()
-                    }
-                    yield {name: array for name, array in arrays.items() if array is not None}
-            finally:
-                file.close()
+            for batch in _arrow_batches(path, self.rows, list(self.columns.values())):
+                arrays = {
+                    name: _rows_of_lists(batch.column(column), f"{path}: column {column!r}")
+                    for name, column in self.columns.items()
+                }
+                given = {name: array for name, array in arrays.items() if array is not None}
+                if not given:
+                    raise InvalidInputError(f"{path}: {batch.num_rows} rows in a row have no modality, only nulls")
+                seen |= set(given)
+                yield given
+        for name, column in self.columns.items():
+            if name not in seen:
+                raise InvalidInputError(f"{', '.join(self._paths)}: column {column!r} has only nulls")
+
+
+def _arrow_batches(path: str, rows: int, columns: list[str]) -> Iterator[Any]:
+    import pyarrow
+
+    try:
+        with _parquet().ParquetFile(path) as file:
+            yield from file.iter_batches(rows, columns=columns)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InvalidInputError(f"{path}: not a readable Parquet file ({' '.join(str(error).split())})") from None
 
 
 def parquet_columns(path: Path_) -> list[str]:
@@ -201,6 +229,8 @@ def _rows_of_lists(column: Any, place: str) -> NDArray[Any] | None:
         raise InvalidInputError(f"{place}: expected lists of one length, got {widths[0]} and {widths[1]} numbers")
     if len(widths) == 0:
         return None
+    if widths[0] == 0:
+        raise InvalidInputError(f"{place}: expected numbers, got empty lists")
     values = column.drop_null().flatten().to_numpy(zero_copy_only=False).reshape(-1, widths[0])
     if given.all():
         return np.asarray(values)

@@ -138,7 +138,10 @@ def descend_codebooks(
             product += code_sums(some, y)
         return np.asarray(product)
 
-    diagonal = level + np.concatenate([np.bincount(column, weights, K) for column in codes.T])
+    diagonal = np.full(m * K, level)
+    for lo in range(0, len(codes), _POINTS):
+        some = slice(lo, lo + _POINTS)
+        diagonal += np.concatenate([np.bincount(column, weights[some], K) for column in codes[some].T])
     solution = start.reshape(m * K, -1).astype(np.float64)
     residual = s - times(solution)
     direction = step = residual / diagonal[:, None]

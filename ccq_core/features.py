@@ -158,7 +158,9 @@ def check_array(modality: str, values: ArrayLike, dim: int | None = None) -> tup
     return out, present
 
 
-def check_features(features: Features, dims: Mapping[str, int] | None = None, *, others: bool = False) -> FeatureSet:
+def check_features(
+    features: Features, dims: Mapping[str, int] | None = None, *, others: bool = False, first: int = 0
+) -> FeatureSet:
     """Check a mapping from modality name to features (see `check_array`).
 
     Parameters
@@ -169,6 +171,8 @@ def check_features(features: Features, dims: Mapping[str, int] | None = None, *,
         Modalities that are allowed, and their P_v. None allows any (training).
     others:
         Other modalities than these are allowed too.
+    first:
+        Number of the first object, for messages.
 
     Raises
     ------
@@ -196,5 +200,7 @@ def check_features(features: Features, dims: Mapping[str, int] | None = None, *,
         )
     empty = np.flatnonzero(~np.logical_or.reduce(list(present.values())))
     if empty.size:
-        raise InvalidInputError(f"features: object {int(empty[0])} has no modality, every one of its rows is NaN")
+        raise InvalidInputError(
+            f"features: object {first + int(empty[0])} has no modality, every one of its rows is NaN"
+        )
     return FeatureSet(arrays, present, next(iter(sizes.values())))

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,7 +121,7 @@ class CCQ:
         Stabiliser of the codebook update, in units of the mean diagonal of its matrix.
     codebook_solver:
         Of that update: ``cholesky``, or ``cg``, conjugate gradients: slower, and without the (256 M)^2 numbers that are
-        134 MB at 128 bits.
+        134 MB at 128 bits. Not with ``norm="none"``.
     start:
         First mappings: ``joint`` (principal axes of the heaviest modality, the others turned towards it) or
         ``identity`` (the paper's).
@@ -164,6 +164,7 @@ class CCQ:
         self.start = start
         self.seed = seed
         self.modalities_: dict[str, Modality] = {}
+        self.objects_: int | None = None
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
@@ -186,8 +187,8 @@ class CCQ:
             semi-paired and unpaired objects go into one call.
 
             Or batches of them: a list, or any object that yields the same mappings each time it is iterated, such as
-            those of `ccq_core.batches`, which read from disk. One batch is in memory at a time (and a byte for each
-            object and codebook in a temporary file). The model is the same up to rounding.
+            those of `ccq_core.batches`, which read from disk. One batch is in memory at a time (and, in temporary
+            files, a byte for each object and codebook and four for each object). The model is the same up to rounding.
         callback:
             Called after each iteration with a `Progress`; what it raises ends the training and leaves the model as it
             was.
@@ -245,6 +246,7 @@ class CCQ:
         self.codebooks_ = codebooks
         self.losses_ = trained.losses
         self.objects_ = raw.n
+        self.norm_ = self.norm
         self.norm_levels_ = norm_levels
         self._restore()
         return self
@@ -272,7 +274,7 @@ class CCQ:
     def code_width(self) -> int:
         """Bytes per code row: M + 1, or M where the model stores no norm."""
         self._fitted()
-        return len(self.codebooks_) + (self.norm == "byte")
+        return len(self.codebooks_) + (self.norm_ == "byte")
 
     def project(self, features: Features) -> Float32:
         """Latent vectors z (n, D) float32.
@@ -330,7 +332,7 @@ class CCQ:
     def encode_latent(self, z: Float32) -> Codes:
         """Code rows (n, `code_width`) uint8 of latent vectors (n, D) float32 from `project`."""
         self._fitted()
-        if self.norm == "none":
+        if self.norm_ == "none":
             return self._quantizer.encode(directions(z), EFFORTS[self.effort])
         codes = self._quantizer.encode(z, EFFORTS[self.effort])
         norms = encode_norms(self.norm_levels_, square_norms(self.codebooks_, codes))
@@ -402,6 +404,8 @@ class CCQ:
         model.codebooks_ = contents.codebooks
         model.norm_levels_ = contents.norm_levels
         model.losses_ = contents.losses
+        model.objects_ = None
+        model.norm_ = model.norm
         model._restore()
         return model
 
@@ -412,7 +416,7 @@ class CCQ:
             "dim": self.dim,
             "weights": self.weights,
             "metric": self.metric,
-            "norm": self.norm,
+            "norm": self.norm_,
             "preprocess": self.preprocess,
             "mapping": self.mapping,
             "mapping_ridge": self.mapping_ridge,
@@ -435,7 +439,7 @@ class CCQ:
     def _restore(self) -> None:
         """Derive what is computed from learned state."""
         self._quantizer = AdditiveQuantizer(self.codebooks_)
-        self._make_tables = TableMaker(self.codebooks_, self.norm_levels_ if self.norm == "byte" else None)
+        self._make_tables = TableMaker(self.codebooks_, self.norm_levels_ if self.norm_ == "byte" else None)
 
     def _fitted(self) -> dict[str, Modality]:
         if not self.modalities_:
@@ -481,6 +485,8 @@ class CCQ:
                 f"norm: 'none' keeps directions in 16 bits and more, ranked by cosine; got {self.bits} bits and "
                 f"{self.metric!r}"
             )
+        if self.norm == "none" and self.codebook_solver != "cholesky":
+            raise InvalidInputError("norm: 'none' needs codebook_solver='cholesky'")
         if self.weights is not None:
             if not isinstance(self.weights, Mapping):
                 raise InvalidInputError(f"weights: expected numbers by modality, got {in_short(self.weights)}")
@@ -516,7 +522,20 @@ def _room(raw: InMemory | Streamed, m: int) -> Iterator[Room]:
         yield Room(np.zeros((raw.n, m), dtype=np.uint8), np.zeros(raw.n, dtype=np.float32))
         return
     with tempfile.TemporaryFile() as codes, tempfile.TemporaryFile() as weights:
+        _allocate(codes, raw.n * m)
+        _allocate(weights, raw.n * 4)
         yield Room(
-            np.memmap(codes, dtype=np.uint8, shape=(raw.n, m), mode="w+"),
-            np.memmap(weights, dtype=np.float32, shape=(raw.n,), mode="w+"),
+            np.memmap(codes, dtype=np.uint8, shape=(raw.n, m), mode="r+"),
+            np.memmap(weights, dtype=np.float32, shape=(raw.n,), mode="r+"),
         )
+
+
+def _allocate(file: IO[bytes], size: int) -> None:
+    """Zeros on disk: a mapped file that finds the disk full later would end the process."""
+    zeros = bytes(1 << 20)
+    try:
+        for lo in range(0, size, len(zeros)):
+            file.write(zeros[: size - lo])
+        file.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from None

@@ -14,7 +14,7 @@ A preprocessing is a sequence of step names, applied from left to right:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,10 +168,10 @@ class Moments:
     variance: Float64
     covariance: Float64 | None
 
-    def scaled(self, scale: Float64) -> Moments:
-        """Of the numbers less their mean, times (P,) or (1,)."""
+    def scaled(self, scale: Float64, less: Float32 | float = 0.0) -> Moments:
+        """Of the numbers less (P,), times (P,) or (1,). What float32 has rounded off a mean is left over."""
         covariance = None if self.covariance is None else self.covariance * scale[:, None] * scale
-        return Moments(np.zeros_like(self.mean), self.variance * np.square(scale), covariance)
+        return Moments((self.mean - less) * scale, self.variance * np.square(scale), covariance)
 
 
 class _Sums:
@@ -231,8 +231,8 @@ def _fit_mean(x: Moments) -> dict[str, Float32]:
     return {"mean": x.mean.astype(np.float32)}
 
 
-def _follow_center(x: Moments, _: dict[str, Float32]) -> Moments:
-    return x.scaled(np.ones(1))
+def _follow_center(x: Moments, a: dict[str, Float32]) -> Moments:
+    return x.scaled(np.ones(1), a["mean"])
 
 
 def _center(x: Float32, a: dict[str, Float32]) -> Float32:
@@ -249,7 +249,7 @@ def _fit_zscore(x: Moments) -> dict[str, Float32]:
 
 
 def _follow_zscore(x: Moments, a: dict[str, Float32]) -> Moments:
-    return x.scaled(a["scale"].astype(np.float64))
+    return x.scaled(a["scale"].astype(np.float64), a["mean"])
 
 
 def _zscore(x: Float32, a: dict[str, Float32]) -> Float32:
@@ -267,7 +267,7 @@ def _fit_zca(x: Moments) -> dict[str, Float32]:
 def _follow_zca(x: Moments, a: dict[str, Float32]) -> Moments:
     matrix = a["matrix"].astype(np.float64)
     covariance = matrix.T @ (np.diag(x.variance) if x.covariance is None else x.covariance) @ matrix
-    return Moments(np.zeros_like(x.mean), np.diagonal(covariance).copy(), covariance)
+    return Moments((x.mean - a["mean"]) @ matrix, np.diagonal(covariance).copy(), covariance)
 
 
 def _zca(x: Float32, a: dict[str, Float32]) -> Float32:
@@ -280,8 +280,7 @@ def _fit_unit(x: Moments) -> dict[str, Float32]:
 
 
 def _follow_unit(x: Moments, a: dict[str, Float32]) -> Moments:
-    scale = a["scale"].astype(np.float64)
-    return replace(x.scaled(scale), mean=x.mean * scale)
+    return x.scaled(a["scale"].astype(np.float64))
 
 
 def _unit(x: Float32, a: dict[str, Float32]) -> Float32:

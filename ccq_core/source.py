@@ -122,7 +122,7 @@ class Streamed(Source):
         surveying = not known  # the first pass; this generator's own copy grows with it
         for batch in self._batches:
             try:
-                checked = check_features(batch, known or None, others=surveying)
+                checked = check_features(batch, known or None, others=surveying, first=first)
             except FeatureError as error:
                 if error.row is None:
                     raise

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from ccq_core import CCQ
+from ccq_core import model as model_module
 from ccq_core.batches import Chain, NpyBatches, ParquetBatches
 from ccq_core.errors import FeatureError, InvalidInputError, UnknownModalityError
 from ccq_core.source import Streamed, open_source, sample
@@ -178,7 +179,7 @@ def test_parquet_batches_are_the_rows_of_their_files(tmp_path, kind):
             assert np.allclose(np.concatenate([b[name] for b in batches]), x[name], equal_nan=True)
     losses = CCQ(bits=8, iterations=3).fit(x).losses_
     assert CCQ(bits=8, iterations=3).fit(batches).losses_ == pytest.approx(losses, rel=1e-4)
-    with pytest.raises(InvalidInputError, match="no column 'id'"):
+    with pytest.raises(InvalidInputError, match="expected one column 'id'"):
         ParquetBatches(tmp_path / "a.parquet", {"image": "id"})
 
 
@@ -197,3 +198,63 @@ def test_parquet_batches_name_files_they_cannot_use(tmp_path):
         ParquetBatches(tmp_path / "none.parquet", {"a": "a"})
     batches = ParquetBatches(tmp_path / "holes.parquet", {"a": "a", "b": "b"}, 1)
     assert [set(batch) for batch in batches] == [{"a", "b"}, {"a"}]
+
+
+def test_parquet_files_that_tell_nothing_are_named(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def write(name, columns, names=("a",), kind=None):
+        kind = kind or pa.list_(pa.float32())
+        parquet.write_table(
+            pa.Table.from_arrays([pa.array(c, kind) for c in columns], names=list(names)), tmp_path / name
+        )
+
+    write("empty.parquet", [[[]] * 3])
+    write("twice.parquet", [[[1.0]], [[2.0]]], ("a", "a"))
+    write("null.parquet", [[None, None], [[1.0], [2.0]]], ("a", "b"))
+    write("gap.parquet", [[[1.0], None, [2.0]]])
+    write("other.parquet", [[1, 2]], kind=pa.int32())
+    with pytest.raises(InvalidInputError, match="empty lists"):
+        list(ParquetBatches(tmp_path / "empty.parquet", {"a": "a"}))
+    with pytest.raises(InvalidInputError, match="expected one column 'a'"):
+        ParquetBatches(tmp_path / "twice.parquet", {"a": "a"})
+    with pytest.raises(InvalidInputError, match="column 'a' has only nulls"):
+        CCQ(bits=8).fit(ParquetBatches(tmp_path / "null.parquet", {"a": "a", "b": "b"}))
+    with pytest.raises(InvalidInputError, match="no modality, only nulls"):
+        list(ParquetBatches(tmp_path / "gap.parquet", {"a": "a"}, 1))
+    with pytest.raises(InvalidInputError, match=r"other\.parquet: expected files and columns of lists"):
+        ParquetBatches(tmp_path / "other.parquet", {})
+    with pytest.raises(InvalidInputError, match="got none"):
+        ParquetBatches([], {"a": "a"})
+    assert len(list(ParquetBatches(tmp_path / "gap.parquet", {"a": "a"}, 10**30))) == 1
+    data = bytearray((tmp_path / "gap.parquet").read_bytes())
+    data[4:40] = b"\xff" * 36
+    (tmp_path / "damaged.parquet").write_bytes(data)
+    with pytest.raises(InvalidInputError, match=r"damaged\.parquet: not a readable"):
+        list(ParquetBatches(tmp_path / "damaged.parquet", {"a": "a"}))
+
+
+def test_files_of_one_modality_have_to_fit_together(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((5, 2)))
+    np.save(tmp_path / "b.npy", np.ones((5, 3)))
+    with pytest.raises(InvalidInputError, match=r"b\.npy: expected 2 numbers a row, got 3"):
+        NpyBatches({"a": [tmp_path / "a.npy", tmp_path / "b.npy"]})
+    with pytest.raises(InvalidInputError, match="expected at least one for 'a'"):
+        NpyBatches({"a": []})
+
+
+def test_objects_without_modality_are_counted_from_the_first_batch():
+    bad = np.ones((4, 2))
+    bad[1] = np.nan
+    with pytest.raises(InvalidInputError, match="object 9 has no modality"):
+        Streamed([{"a": np.ones((8, 2))}, {"a": bad}])
+
+
+def test_a_full_disk_is_an_error(monkeypatch):
+    class Full:
+        def write(self, _):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        model_module._allocate(Full(), 100)

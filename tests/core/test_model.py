@@ -347,6 +347,16 @@ def test_codes_without_norms_are_of_directions(pairs, tmp_path):
         CCQ(norm="bit").fit(pairs)
 
 
+def test_a_fitted_model_keeps_its_kind_of_codes(pairs):
+    model = CCQ(bits=16, iterations=2).fit(pairs)
+    before = model.to_bytes()
+    model.norm = "none"
+    assert model.encode(pairs).shape == (600, 3)
+    assert model.to_bytes() == before
+    with pytest.raises(InvalidInputError, match="cholesky"):
+        CCQ(bits=16, norm="none", codebook_solver="cg").fit(pairs)
+
+
 def test_codes_without_norms_train_in_batches(pairs):
     whole = CCQ(bits=16, norm="none", iterations=4).fit(pairs)
     parts = CCQ(bits=16, norm="none", iterations=4).fit(

@@ -110,3 +110,14 @@ def test_tiny_features_are_scaled_or_constant(x, steps, magnitude):
         y = apply(steps, (x * magnitude).astype(np.float32))
     assert np.abs(y).max() < 100
     assert magnitude < 1e-20 or np.abs(y).max() > 0.1
+
+
+@pytest.mark.parametrize("steps", ["zca,unit", "zscore,unit", "l2,zca", "zca,zscore", "center"])
+def test_sums_that_follow_are_those_of_what_comes_out(x, steps):
+    far = x * np.float32(0.05) + np.float32(1e3)  # so that float32 rounds the mean
+    features = check_features({"x": far})
+    fitted, grams = fit_preprocessing({"x": check_steps(steps)}, InMemory(features))
+    y = fitted["x"].apply(far).astype(np.float64)
+    assert ("x" in grams) == ("zca" in steps)
+    if grams:
+        assert np.allclose(grams["x"], y.T @ y, rtol=1e-2, atol=1e-3 * np.trace(y.T @ y))
