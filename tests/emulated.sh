@@ -83,7 +83,21 @@ run() {  # CPU: in a subshell
 [ $# -gt 0 ] || set -- help
 for cpu in "$@"; do
     case $cpu in
-        nehalem | haswell | aarch64) (run "$cpu") ;;
+        nehalem | haswell | aarch64) ;;
         *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
+
+# All at once, for each uses one processor; what they say comes in order.
+mkdir -p "$work"
+jobs=()
+for cpu in "$@"; do
+    (run "$cpu") >"$work/$cpu.log" 2>&1 &
+    jobs+=($!)
+done
+status=0
+for i in "${!jobs[@]}"; do
+    wait "${jobs[i]}" || status=1
+    cat "$work/${@:i+1:1}.log"
+done
+exit $status
