@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from service.body import parse
-from service.collection import Collection
+from service.collection import Collection, View
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
@@ -47,11 +47,7 @@ def index_items(collection: Collection, body: bytes, settings: Settings) -> dict
         collection.record.model,
     )
     codes = encode_items(vectors, collection.model)
-    records = collection.layout.pack(codes)
-    collection.upsert(
-        [NewItem(item.id, payload, record) for item, payload, record in zip(items, payloads, records, strict=True)],
-        codes,
-    )
+    collection.upsert([NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)], codes)
     return {"indexed": len(items), "took_ms": took_ms(start)}
 
 
@@ -60,7 +56,7 @@ def delete_items(collection: Collection, body: bytes, settings: Settings) -> dic
     start = time.perf_counter()
     request = parse(body, DeleteRequest, ids=settings.max_batch_items)
     if request.ids is not None:
-        deleted = collection.delete_ids(dict.fromkeys(request.ids))
+        deleted = collection.delete_ids(list(dict.fromkeys(request.ids)))
     elif request.filter is not None and not has_gap(request.filter):
         matches = compile_filter(request.filter, body)
         deleted = collection.delete_where(matches.seqs)
@@ -85,11 +81,11 @@ def delete_item(collection: Collection, item_id: str) -> None:
 
 def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
     """One item as a `StoredItem`; UnknownItemError if there is none of this id."""
-    with collection.read() as (_, snapshot):
+    with collection.read() as (view, snapshot):
         row = snapshot.item(item_id)
     if row is None:
         raise _unknown(collection, item_id)
-    return _stored(collection, row)
+    return _stored(view, row)
 
 
 def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes: int) -> dict[str, Any]:
@@ -105,7 +101,7 @@ def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes
     after = 0 if cursor is None else _from_cursor(cursor)
     rows: list[ItemRow] = []
     size = 0
-    with collection.read() as (_, snapshot):
+    with collection.read() as (view, snapshot):
         for row in snapshot.page(after, limit + 1):
             size += reply_bytes(row.id, row.payload)
             if rows and (len(rows) == limit or size > max_bytes):
@@ -114,7 +110,7 @@ def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes
             rows.append(row)
         else:
             next_cursor = None
-    return {"items": [_stored(collection, row) for row in rows], "next_cursor": next_cursor}
+    return {"items": [_stored(view, row) for row in rows], "next_cursor": next_cursor}
 
 
 def reply_bytes(item_id: str, payload: bytes | None) -> int:
@@ -127,10 +123,8 @@ def took_ms(start: float) -> float:
     return round((time.perf_counter() - start) * 1e3, 3)
 
 
-def _stored(collection: Collection, row: ItemRow) -> dict[str, Any]:
-    present = collection.layout.unpack(row.record).present[0]
-    held = [name for name, has in zip(collection.layout.databases, present.tolist(), strict=True) if has]
-    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": held}
+def _stored(view: View, row: ItemRow) -> dict[str, Any]:
+    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": list(view.codes(row.seq))}
 
 
 def _refuse_duplicates(ids: list[str]) -> None:

@@ -73,11 +73,10 @@ class Layout:
         """Bytes per record."""
         return self.mask_bytes + len(self.databases) * self.width
 
-    def pack(self, codes: Codes) -> list[bytes]:
-        """A record for each item."""
+    def pack(self, codes: Codes) -> bytes:
+        """The items' records, joined."""
         mask = np.packbits(codes.present, axis=1, bitorder="little")
-        table = np.concatenate([mask, codes.rows.reshape(len(codes), -1)], axis=1)
-        return [row.tobytes() for row in table]
+        return np.concatenate([mask, codes.rows.reshape(len(codes), -1)], axis=1).tobytes()
 
     def unpack(self, records: bytes) -> Codes:
         """Codes of joined records.

@@ -59,7 +59,7 @@ def search_together(
             jobs: dict[int, Job] = {}
             for i, search in searches.items():
                 with _kept(wrong, i):
-                    jobs[i] = search.job(collection, snapshot)
+                    jobs[i] = search.job(collection, view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
                     yield i, {"results": searches[i].results(rankings, snapshot, settings), "took_ms": took_ms(start)}
@@ -99,11 +99,11 @@ class _Search:
         latents = None if request.query_id is not None else _latents(request, collection)
         return cls(request, databases, predicate, latents)
 
-    def job(self, collection: Collection, snapshot: Snapshot) -> Job:
+    def job(self, collection: Collection, view: View, snapshot: Snapshot) -> Job:
         latents, exclude = self.latents, None
         if latents is None:
             item = _stored_item(self.request, collection, snapshot)
-            latents, exclude = _latent_of(item, collection), item.seq
+            latents, exclude = _latent_of(item, collection, view), item.seq
         tables = collection.model.distance_tables_latent(latents, metric=self.request.metric)
         allowed = None if self.predicate is None else np.array(self.predicate.seqs(snapshot), dtype=np.int64)
         return Job(tables, self.databases, self.request.limit, allowed, exclude)
@@ -255,11 +255,10 @@ def _stored_item(request: SearchRequest, collection: Collection, snapshot: Snaps
     return item
 
 
-def _latent_of(item: ItemRow, collection: Collection) -> Float32:
+def _latent_of(item: ItemRow, collection: Collection, view: View) -> Float32:
     """Latent vector (1, D) of a stored item: of its `pair` codes, else of its only ones."""
-    codes = collection.layout.unpack(item.record)
-    last = np.flatnonzero(codes.present[0])[-1]  # `pair` is the last database, and an item without it is in one only
-    return collection.model.decode(codes.rows[:, last])
+    *_, last = view.codes(item.seq).values()  # `pair` is the last database, and an item without it is in one only
+    return collection.model.decode(last[None])
 
 
 def _texts(snapshot: Snapshot, rankings: Sequence[Ranking], with_payload: bool, max_bytes: int) -> Texts:
