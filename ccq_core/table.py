@@ -197,7 +197,7 @@ class CodeTable:
             return
         if (self._blocks and labels[0] <= self._blocks[-1].last) or (np.diff(labels) <= 0).any():
             raise InvalidInputError("labels: expected ascending numbers above all that were added before")
-        for plane in range(self.width):
+        for plane in np.flatnonzero(~self._used.all(axis=1)):
             self._used[plane, codes[:, plane]] = True
         done = 0
         while done < len(labels):

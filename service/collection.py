@@ -146,8 +146,7 @@ class Collection:
         for i, table in enumerate(self._tables.values()):
             table.delete(change.removed)
             if codes is not None:
-                present = codes.present[:, i]
-                table.append(change.added[present], codes.rows[present, i])
+                table.append(*codes.of(i, change.added))
         items = view.items + len(change.added) - len(change.removed)
         self._view = _view_of(change.version, items, self._tables)
 
@@ -221,8 +220,7 @@ class Collection:
                 f"collection {self.record.name!r}: {len(seqs)} items with codes of another length than the model's"
             )
         for i, table in enumerate(tables.values()):
-            present = codes.present[:, i]
-            table.append(seqs[present], codes.rows[present, i])
+            table.append(*codes.of(i, seqs))
 
 
 def _view_of(version: int, items: int, tables: Mapping[str, CodeTable]) -> View:

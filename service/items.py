@@ -6,6 +6,8 @@ import base64
 import binascii
 import struct
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from service.body import parse
@@ -16,6 +18,7 @@ from service.features import read_vectors
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
 from service.places import pointer, shorten
+from service.records import Codes
 from service.responses import stored_payload
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.settings import Settings
@@ -24,15 +27,22 @@ from service.store.interface import ItemRow, NewItem
 _BYTES_PER_ITEM = 100  # what is neither id nor payload
 
 
-def index_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
-    """Store the items of an `IndexRequest`; all or none.
+@dataclass(frozen=True)
+class Prepared:
+    """Items that are checked and encoded, to be stored. `start`: a reading of `time.perf_counter`."""
+
+    items: Sequence[NewItem]
+    codes: Codes
+    start: float
+
+
+def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Prepared:
+    """Check and encode the items of an `IndexRequest`.
 
     Raises
     ------
     RequestError
-        Any of those about bodies, features and ids: nothing was changed.
-    UnavailableError
-        From the store: nothing was changed.
+        Any of those about bodies, features and ids.
     """
     start = time.perf_counter()
     items = parse(body, IndexRequest, items=settings.max_batch_items).items
@@ -47,12 +57,26 @@ def index_items(collection: Collection, body: bytes, settings: Settings) -> dict
         collection.record.model,
     )
     codes = encode_items(vectors, collection.model)
-    collection.upsert([NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)], codes)
-    return {"indexed": len(items), "took_ms": took_ms(start)}
+    new = [NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)]
+    return Prepared(new, codes, start)
+
+
+def store_items(collection: Collection, prepared: Prepared) -> dict[str, Any]:
+    """Store items, all or none; an `IndexReply`.
+
+    Raises
+    ------
+    UnknownCollectionError
+        The collection was deleted meanwhile.
+    UnavailableError
+        From the store: nothing was changed.
+    """
+    collection.upsert(prepared.items, prepared.codes)
+    return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
 
 
 def delete_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
-    """Delete what a `DeleteRequest` names; raises what `index_items` raises."""
+    """Delete what a `DeleteRequest` names; raises what `prepare_items` and `store_items` raise."""
     start = time.perf_counter()
     request = parse(body, DeleteRequest, ids=settings.max_batch_items)
     if request.ids is not None:

@@ -42,6 +42,13 @@ class Codes:
     def __len__(self) -> int:
         return len(self.present)
 
+    def of(self, database: int, seqs: NDArray[np.int64]) -> tuple[NDArray[np.int64], Bytes]:
+        """Sequence numbers, of those of all items, and code rows of the items that are in a database."""
+        present = self.present[:, database]
+        if present.all():  # as it mostly is: nothing has to be copied
+            return seqs, self.rows[:, database]
+        return seqs[present], self.rows[present, database]
+
 
 @dataclass(frozen=True)
 class Layout:
