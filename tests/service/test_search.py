@@ -6,8 +6,8 @@ import pytest
 from ccq_core import CodeIndex
 from ccq_core.table import CodeTable
 from service.collection import View
+from service.ranking import Job, rank
 from service.schemas.search import SearchReply
-from service.searching import Job, rank
 from tests.service.harness import MODEL, PAIRS, InProcess, assert_problem, features, item
 
 N = 300
@@ -141,7 +141,7 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
             for ranking in rankings:
                 got = [(seq, databases[at]) for seq, at in zip(ranking.seqs, ranking.databases, strict=True)]
                 assert got == want[:limit]
-        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=3)])
+        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=(3,))])
         assert left.seqs.tolist() == [1, 2, 4, 5]
 
 
