@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from ccq_core.scan import scan
-from tests.service.harness import MODEL, PAIRS, features, item
+from tests.service.harness import MODEL, item
 
 DATABASES = ["image", "text", "pair"]
 KINDS = [("image",), ("text",), ("image", "text")]
@@ -13,7 +13,7 @@ TAGS = [None, "red", "blue", True, 1, 1.0, ["red", "blue"], ["blue", ["green", "
 
 
 def fill_with_ties(service, n=60):
-    """Items of all kinds and tags; of each three kinds that follow each other two have the features of few others."""
+    """Items of all kinds and tags, many with the same codes."""
     service.ok("POST", "/index", {"items": [tied_item(i) for i in range(n)]})
 
 
@@ -110,6 +110,3 @@ def groups(hits, key, size):
 
 def same(a, b):
     return isinstance(a, bool) == isinstance(b, bool) and a == b
-
-
-__all__ = ["DATABASES", "PAIRS", "Plain", "features", "fill_with_ties", "groups", "latents", "shown", "tied_item"]

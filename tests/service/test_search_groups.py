@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from service.schemas.search import MAX_KEYS, SearchReply
 from service.store.snapshot import SQLiteSnapshot
 from tests.service.harness import InProcess, assert_problem, features, fill
-from tests.service.plain import KINDS, Plain, fill_with_ties, groups, latents
+from tests.service.plain import Plain, fill_with_ties, groups, latents
 from tests.service.test_search_pages import EVEN, databases, metrics, queries
 
 
@@ -199,4 +199,3 @@ def test_deep_paths_and_long_lists_of_keys(service):
     assert search(service, {"query": features(0), "group_by": deep})["results"] == []
     keys = [".".join(["a"] * 500)[:-1] + str(i % 10) for i in range(MAX_KEYS)]
     assert search(service, {"query": features(0), "limit": 1, "with_payload": keys})["results"][0]["payload"] == {}
-    assert KINDS
