@@ -137,23 +137,19 @@ class _Search:
 
 
 def _check_size(request: SearchRequest, settings: Settings) -> None:
-    queries = 1 if request.queries is None else len(request.queries)
     most = settings.max_limit
-    results = queries * request.limit * request.group_size
     if request.limit > most:
         raise _refused("limit", f"expected at most {most}, got {request.limit}")
     if request.offset + request.limit > most:
         reason = f"expected at most {most} together with limit, got {request.offset} and {request.limit}"
         raise _refused("offset", reason)
-    if results > settings.max_results:
-        got = (
-            f"{request.limit} groups of {request.group_size}"
-            if request.group_by
-            else f"{queries} queries with {request.limit} each"
-        )
-        raise _refused(
-            "group_size" if request.group_by else "limit", f"expected at most {settings.max_results} results, got {got}"
-        )
+    queries = 1 if request.queries is None else len(request.queries)
+    if queries * request.limit > settings.max_results:
+        reason = f"expected at most {settings.max_results} results, got {queries} queries with {request.limit} each"
+        raise _refused("limit", reason)
+    if request.limit * request.group_size > settings.max_results:
+        reason = f"expected at most {settings.max_results} results, got {request.limit} groups of {request.group_size}"
+        raise _refused("group_size", reason)
     if request.query_by is not None:
         examples = len(request.query_by.positive) + len(request.query_by.negative)
         if examples > settings.max_batch_queries:

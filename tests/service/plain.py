@@ -49,7 +49,7 @@ class Plain:
                     return MODEL.decode(code[None])
         raise KeyError(item_id)
 
-    def search(self, latent, databases, metric, *, holds=lambda payload: True, leave_out=(), threshold=None):
+    def search(self, latent, databases, metric, *, holds=lambda payload: True, leave_out=()):
         """All hits, best first, as a reply shows them; with their place in the order as `order`."""
         tables = MODEL.distance_tables_latent(latent, metric=metric)
         hits = []
@@ -62,11 +62,7 @@ class Plain:
                 item_id = self.ids[label]
                 hit = {"id": item_id, "database": name, "distance": written(distance), "score": written(score)}
                 hit |= {"payload": self.payloads[item_id], "order": (key, label, position)}
-                if (
-                    item_id not in leave_out
-                    and holds(hit["payload"])
-                    and (threshold is None or hit["score"] >= threshold)
-                ):
+                if item_id not in leave_out and holds(hit["payload"]):
                     hits.append(hit)
         return sorted(hits, key=lambda hit: hit["order"])
 

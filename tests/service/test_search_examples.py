@@ -64,6 +64,17 @@ def test_the_query_is_the_mean_of_the_one_minus_that_of_the_other(service, plain
         assert search(service, {**body, "limit": 3, "offset": 3}) == hits[3:6]
 
 
+def test_results_are_not_fewer_for_what_is_left_out(service):
+    """The examples are of one object, so they would be the first results."""
+    near = [f"item-{i}" for i in range(0, 60, 8)]
+    body = {"query_by": {"positive": near}, "database": ["image", "pair"]}
+    hits = search(service, {**body, "limit": 60})
+    for limit in (1, 3, 10):
+        reply = service.ok("POST", "/search", {**body, "limit": limit})
+        assert reply["results"] == hits[:limit]
+        assert reply["next_cursor"] is not None
+
+
 def test_one_positive_is_a_search_by_it(service):
     for example, query in (("item-2", {"query_id": "item-2"}), (features(3), {"query": features(3)})):
         want = search(service, {**query, "limit": 30})
