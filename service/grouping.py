@@ -81,11 +81,13 @@ def form_groups(
                     group.rows.append(row)
                     unfilled -= group.asked and len(group.rows) == request.group_size
             if unfilled == 0:
-                break
-        if unfilled == 0:
-            break
+                return ranking, _asked(groups)
         done = len(ranking)
-    return ranking, [group for group in groups.values() if group.asked]
+    return ranking, _asked(groups)
+
+
+def _asked(groups: dict[Hashable, Group]) -> list[Group]:
+    return [group for group in groups.values() if group.asked]
 
 
 def _values(seq: int, steps: list[str], snapshot: Snapshot) -> dict[Hashable, Any]:

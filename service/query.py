@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.features import Float32
-from service.collection import Collection
+from service.collection import Collection, View
 from service.errors import Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
 from service.places import Location, shorten
@@ -55,7 +55,7 @@ class Query:
         positives = None if request.query_by is None else len(request.query_by.positive)
         return cls(places, examples, _latents(places, examples, collection), positives)
 
-    def resolve(self, collection: Collection, snapshot: Snapshot) -> tuple[Float32, tuple[int, ...]]:
+    def resolve(self, collection: Collection, view: View, snapshot: Snapshot) -> tuple[Float32, tuple[int, ...]]:
         """Latent vectors (q, D) of the queries, and the ascending sequence numbers of the stored items among them.
 
         Raises
@@ -74,7 +74,7 @@ class Query:
         if stored:
             spelled = iter(self.spelled)
             rows = range(len(self.examples))
-            points = np.array([_latent_of(stored[i], collection) if i in stored else next(spelled) for i in rows])
+            points = np.array([_latent_of(stored[i], collection, view) if i in stored else next(spelled) for i in rows])
         if self.positives is not None:
             points = _difference(points, self.positives)
         return points, tuple(sorted({item.seq for item in stored.values()}))
@@ -116,11 +116,10 @@ def _stored_item(item_id: str, place: Location, collection: Collection, snapshot
     return item
 
 
-def _latent_of(item: ItemRow, collection: Collection) -> Float32:
+def _latent_of(item: ItemRow, collection: Collection, view: View) -> Float32:
     """Latent vector (D,) of a stored item: of its `pair` codes, else of its only ones."""
-    codes = collection.layout.unpack(item.record)
-    last = np.flatnonzero(codes.present[0])[-1]  # `pair` is the last database, and an item without it is in one only
-    latent: Float32 = collection.model.decode(codes.rows[:, last])[0]
+    rows = [row for table in view.tables.values() if (row := table.get(item.seq)) is not None]
+    latent: Float32 = collection.model.decode(rows[-1][None])[0]  # `pair` is the last; an item without it has one row
     return latent
 
 

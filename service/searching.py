@@ -55,7 +55,7 @@ def search_together(
             jobs: dict[int, Job] = {}
             for i, search in searches.items():
                 with _kept(wrong, i):
-                    jobs[i] = search.job(snapshot)
+                    jobs[i] = search.job(view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
                     yield i, {**searches[i].reply(jobs[i], rankings, view, snapshot), "took_ms": took_ms(start)}
@@ -92,9 +92,9 @@ class _Search:
         predicate = None if request.filter is None else compile_filter(request.filter, body)
         return cls(collection, settings, request, databases, predicate, Query.read(request, collection), cursor)
 
-    def job(self, snapshot: Snapshot) -> Job:
+    def job(self, view: View, snapshot: Snapshot) -> Job:
         request = self.request
-        latents, stored = self.query.resolve(self.collection, snapshot)
+        latents, stored = self.query.resolve(self.collection, view, snapshot)
         if self.cursor is not None:
             self.cursor.check(self._digest(stored))
         limit = request.limit

@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from ccq_core.scan import scan
+from service.store.snapshot import SQLiteSnapshot
 from tests.service.harness import MODEL, item
 
 DATABASES = ["image", "text", "pair"]
@@ -22,6 +23,20 @@ def tied_item(i):
     tag = TAGS[i % len(TAGS)]
     payload = {"n": i, "even": i % 2 == 0, **({} if i % 7 == 3 else {"tag": tag})}
     return {**item(i % 8, *KINDS[i % 3]), "id": f"item-{i}", "payload": payload}
+
+
+def damage(monkeypatch, item_id):
+    """From now on the stored payload of an item is no JSON."""
+    for name in ("scan", "texts"):
+        monkeypatch.setattr(SQLiteSnapshot, name, _damaged(getattr(SQLiteSnapshot, name), item_id))
+
+
+def _damaged(read, item_id):
+    def damaged(*rest):
+        for seq, found, payload in read(*rest):
+            yield seq, found, b'{"n":' if found == item_id and payload is not None else payload
+
+    return damaged
 
 
 def latents(query):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from service.schemas.facets import FacetReply
 from service.store.snapshot import SQLiteSnapshot
 from tests.service.harness import InProcess, assert_problem, features
+from tests.service.plain import damage
 from tests.service.test_filters import elements, payloads, reach
 
 PATHS = ["a", "b", "a.b", "b.a", "c"]
@@ -60,6 +61,11 @@ def test_values_are_equal_as_in_filters(service):
     for value, count in facets(service, "v")[0]:
         condition = {"must": [{"key": "v", "match": {"value": value}}]}
         assert len(service.ok("POST", "/search", {"query": features(0), "filter": condition})["results"]) == count
+
+
+def test_of_equal_numbers_the_first_is_shown(service):
+    put(service, [{"v": [1.0, 1]}, {"v": 1}, {"v": [2, 2.0]}])
+    assert repr(facets(service, "v")[0]) == "[(1.0, 2), (2, 1)]"
 
 
 def test_only_the_items_that_match(service):
@@ -138,13 +144,11 @@ def test_what_makes_no_sense(service, body, pointer, words):
     assert problem["detail"].startswith(words)
 
 
-def test_other_collections_and_damaged_payloads(service):
+def test_other_collections_and_damaged_payloads(service, monkeypatch):
     service.create("other")
     put(service, [{"v": 1}])
     put(service, [{"v": 2}], "other")
     assert service.ok("POST", "/collections/other/facets", {"key": "v"})["values"] == [{"value": 2, "count": 1}]
     assert_problem(service.post("/collections/nowhere/facets", {"key": "v"}), 404, "collection_not_found")
-    with service.app.state.runtime.store._write() as db:  # damage that the service itself cannot do
-        db.execute("UPDATE items_1 SET payload = ? WHERE id = 'p0'", (b'{"v":',))
+    damage(monkeypatch, "p0")
     assert "item 'p0'" in assert_problem(service.post("/facets", {"key": "v"}), 500, "storage_error")["detail"]
-    put(service, [{"v": 1}])

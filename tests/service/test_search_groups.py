@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from service.schemas.search import MAX_KEYS, SearchReply
 from service.store.snapshot import SQLiteSnapshot
 from tests.service.harness import InProcess, assert_problem, features, fill
-from tests.service.plain import Plain, fill_with_ties, groups, latents
+from tests.service.plain import Plain, damage, fill_with_ties, groups, latents
 from tests.service.test_search_pages import EVEN, databases, metrics, queries
 
 
@@ -136,11 +136,10 @@ def test_parts_count_as_they_are_for_the_length_of_a_reply(tmp_path):
         service.close()
 
 
-def test_a_damaged_payload_is_a_problem(bare):
+def test_a_damaged_payload_is_a_problem(bare, monkeypatch):
     bare.create()
     fill(bare)
-    with bare.app.state.runtime.store._write() as db:  # damage that the service itself cannot do
-        db.execute("UPDATE items_1 SET payload = ? WHERE id = 'item-6'", (b'{"n":',))
+    damage(monkeypatch, "item-6")
     body = {"query": features(6, "image"), "database": "image"}
     for more in ({"group_by": "n"}, {"with_payload": ["n"]}):
         problem = assert_problem(bare.post("/search", {**body, **more}), 500, "storage_error")
