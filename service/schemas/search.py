@@ -61,7 +61,7 @@ Example = Annotated[ItemId | Features, BeforeValidator(_check_example)]
 """A stored item's id, or features."""
 
 
-class Examples(Schema):
+class QueryExamples(Schema):
     """What results are to be like, and what they are not to be like: ids of stored items, or features."""
 
     positive: Several[Example] = Field(min_length=1, description="Towards these. One that is given twice counts twice.")
@@ -101,7 +101,7 @@ class SearchRequest(Schema):
         None,
         description="Search by a stored item: by its `pair` codes, else its only ones. It is never among the results.",
     )
-    query_by: Examples | None = Field(
+    query_by: QueryExamples | None = Field(
         None,
         description="Search by examples: by the mean of the positive ones minus the mean of the negative ones, each "
         "taken as a vector of length one in the latent space. Stored items among them are never among the results.",
