@@ -8,7 +8,7 @@ neither `match` nor `range`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,15 @@ def values_at(payload: Any, steps: Sequence[str]) -> list[Any]:
     found = [payload]
     for step in steps:
         found = [value[step] for value in _flat(found) if isinstance(value, dict) and step in value]
+    return found
+
+
+def scalars_at(payload: Any, steps: Sequence[str]) -> dict[Hashable, Any]:
+    """The distinct values under a key path, with arrays taken apart and objects left out; by what equals them alone."""
+    found: dict[Hashable, Any] = {}
+    for value in _flat(values_at(payload, steps)):
+        if not isinstance(value, dict):
+            found.setdefault(_comparable(value), value)
     return found
 
 

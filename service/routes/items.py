@@ -11,6 +11,7 @@ from ccq_core.errors import FeatureError, UnknownModalityError
 from service import errors
 from service.body import json_body, read_json
 from service.errors import Fault, InvalidRequestError
+from service.facets import count_values
 from service.items import delete_item, delete_items, get_item, list_items, prepare_items, store_items
 from service.problems import problem_responses
 from service.responses import Json
@@ -24,6 +25,7 @@ from service.routes.common import (
     RuntimeArg,
 )
 from service.schemas import examples
+from service.schemas.facets import FacetReply, FacetRequest
 from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
@@ -70,13 +72,26 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
 async def search(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
     """Search.
 
-    By features of one or several modalities (`query`), of several queries at once (`queries`), or by a stored item
-    (`query_id`). The results are exact with respect to the codes, of one moment, and a filter never makes them fewer
-    than `limit` while that many items match.
+    By features of one or several modalities (`query`), of several queries at once (`queries`), by a stored item
+    (`query_id`), or by examples (`query_by`). The results are exact with respect to the codes, of one moment, and a
+    filter never makes them fewer than `limit` while that many items match.
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
     return await runtime.searches.search(collection, body)
+
+
+@router.post(
+    "/facets",
+    response_model=FacetReply,
+    responses=problem_responses(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.TooManyValuesError, *STORE_PROBLEMS),
+    openapi_extra=json_body(FacetRequest, **examples.FACETS),
+)
+async def facets(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """Count the values under a key of payloads, over all items or those that match a filter."""
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.reads.run(lambda: Json(count_values(collection, body, runtime.settings)))
 
 
 @router.get(

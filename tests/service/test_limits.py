@@ -5,6 +5,7 @@ import pytest
 
 from service.body import parse
 from service.errors import InvalidRequestError
+from service.schemas.facets import FacetRequest
 from service.schemas.filters import MAX_CONDITIONS
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
@@ -26,6 +27,11 @@ FULL_OF_FAULTS = [
     (IndexRequest, {"items": [{**item(0), **{f"k{i}": 0 for i in range(MANY)}}]}),
     (SearchRequest, {"queries": [[]] * MANY}),
     (SearchRequest, {"query": {}, "database": [1] * MANY}),
+    (SearchRequest, {"query_by": {"positive": [[]] * MANY, "negative": [{}] * MANY}}),
+    (SearchRequest, {"query_by": {f"k{i}": 0 for i in range(MANY)}}),
+    (SearchRequest, {"query": {}, "with_payload": [1] * 100, "database": "a"}),
+    (SearchRequest, {"query": {}, "with_payload": [1] * MANY}),
+    (FacetRequest, {"filter": {"must": [1] * MANY}}),
     (DeleteRequest, {"ids": [1.5] * MANY}),
     (DeleteRequest, {"filter": {"must": [{"ids": [1.5] * MANY}]}}),
     (DeleteRequest, {"filter": {"must": [{"key": "a", "match": {"any": [[]] * MANY}}]}}),
