@@ -115,10 +115,21 @@ class TableView:
         """
         if allowed is None:
             return search(self.everything, tables, k)
-        chosen = [(block, block.find(allowed)) for block in self.blocks]
-        segments = [block.segment(rows) for block, rows in chosen if rows.size]
+        chosen = self._find(allowed)
+        segments = [block.segment(rows) for block, rows in chosen]
         live = sum(int(rows.size) for _, rows in chosen)
         return search(Rows(segments, live, self.width, self.used), tables, k)
+
+    def _find(self, labels: Labels) -> list[tuple[_Block, NDArray[np.int64]]]:
+        """Live rows with some of these ascending labels, by block."""
+        bounds = np.searchsorted(labels, self._firsts)
+        some = np.flatnonzero(np.diff(bounds, append=len(labels)))
+        found = [(self.blocks[at], self.blocks[at].find(labels[bounds[at] :])) for at in some.tolist()]
+        return [(block, rows) for block, rows in found if rows.size]
+
+    @cached_property
+    def _firsts(self) -> Labels:
+        return np.array([block.first for block in self.blocks], dtype=np.int64)
 
     @cached_property
     def everything(self) -> Rows:

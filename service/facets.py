@@ -11,11 +11,12 @@ from typing import Any
 from service.body import parse
 from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, TooManyValuesError
-from service.filters import compile_filter, scalars_at
+from service.filters import compile_filter
 from service.items import reply_bytes, took_ms
 from service.payloads import load_payload
 from service.schemas.facets import FacetRequest
 from service.settings import Settings
+from service.values import scalars_at
 
 _KINDS = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
 
@@ -37,7 +38,7 @@ def count_values(collection: Collection, body: bytes, settings: Settings) -> dic
         raise InvalidRequestError.from_faults([fault])
     matches = None if request.filter is None else compile_filter(request.filter, body)
     with collection.read() as (_, snapshot):
-        rows = snapshot.scan(True) if matches is None else snapshot.texts(matches.seqs(snapshot), True)
+        rows = snapshot.scan(True) if matches is None else snapshot.texts(matches.seqs(snapshot).tolist(), True)
         counts = _Counts(settings.max_facet_values, settings.max_reply_bytes)
         counts.add(rows, request.key.split("."))
     best = heapq.nsmallest(request.limit, counts.values.values(), key=_order)

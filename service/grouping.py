@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 
 from service.errors import Fault, ReplyTooLargeError
-from service.filters import scalars_at
 from service.payloads import load_payload
 from service.ranking import Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Snapshot
+from service.values import scalars_at
 
 _FIRST_ROWS = 128  # cost hardly more than ten, and are often enough
 

@@ -106,7 +106,7 @@ class _Search:
             self.collection.model.distance_tables_latent(latents, metric=request.metric),
             self.databases,
             limit,
-            None if self.predicate is None else np.array(self.predicate.seqs(snapshot), dtype=np.int64),
+            None if self.predicate is None else self.predicate.seqs(snapshot),
             stored,
             None if request.score_threshold is None else least_float32(request.score_threshold),
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.postings import INDEXED_KEYS_SCHEMA
 from service.store.upgrade import upgrade
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ CREATE TABLE collections (
     version INTEGER NOT NULL DEFAULT 0,
     items INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+{INDEXED_KEYS_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 

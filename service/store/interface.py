@@ -10,10 +10,10 @@ write of its own: one that fails changes nothing, and no matter of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,21 @@ class Snapshot(Protocol):
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
 
+    def named(self, ids: Sequence[str]) -> Seqs:
+        """Ascending sequence numbers of the items with these ids that exist."""
+
+    def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
+        """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
+
+    def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
+        """Those of the items that have a number between bounds (`gt`, `gte`, `lt`, `lte`); None if not indexed.
+
+        And whether no others are among them.
+        """
+
+    def existing(self, key: str) -> Seqs | None:
+        """Those of the items that have anything under a key; None if not indexed."""
+
 
 class Store(Protocol):
     """Models, collections and items. Any method may be called from any thread.
@@ -145,6 +160,15 @@ class Store(Protocol):
 
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
+
+    def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
+        """Index exactly these payload keys (paths, ``a.b``); whether that is a change. May take long.
+
+        Raises UnknownCollectionError if the collection is gone, StorageError if a payload is damaged.
+        """
+
+    def indexed_keys(self, record: CollectionRecord) -> list[str]:
+        """The indexed payload keys, in order."""
 
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError if it is gone already."""

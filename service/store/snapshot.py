@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import apsw
+import numpy as np
 
 from service.errors import UnknownCollectionError
-from service.store import segments
+from service.store import postings, segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 
@@ -79,3 +82,27 @@ class SQLiteSnapshot:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
         sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
         yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))
+
+    def named(self, ids: Sequence[str]) -> Seqs:
+        """Ascending sequence numbers of the items with these ids that exist."""
+        rows = self._db.executemany(f"SELECT seq FROM {self._table} WHERE id = ?", ((item_id,) for item_id in ids))
+        return np.unique(np.fromiter((seq for (seq,) in rows), dtype=np.int64))
+
+    def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
+        """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
+        number = self._keys.get(key)
+        return None if number is None else postings.having(self._db, self._record, number, values)
+
+    def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
+        """See `service.store.interface.Snapshot`."""
+        number = self._keys.get(key)
+        return None if number is None else postings.within(self._db, self._record, number, bounds)
+
+    def existing(self, key: str) -> Seqs | None:
+        """Ascending sequence numbers of the items that have anything under a key; None if not indexed."""
+        number = self._keys.get(key)
+        return None if number is None else postings.existing(self._db, self._record, number)
+
+    @cached_property
+    def _keys(self) -> dict[str, int]:
+        return postings.keys_of(self._db, self._record)

@@ -24,7 +24,7 @@ from service.errors import (
     UnknownCollectionError,
     UnknownModelError,
 )
-from service.store import segments
+from service.store import postings, segments
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import Change, CollectionRecord, ModelRecord, NewItem, Publish, Seqs, Snapshot
@@ -146,7 +146,8 @@ class SQLiteStore:
                 raise UnknownModelError(model)
             sql = "INSERT INTO collections (name, model) VALUES (?, ?) RETURNING number"
             record = CollectionRecord(db.execute(sql, (name, model)).get, name, model)
-            db.execute(ITEMS_SCHEMA.format(table=items_table(record)) + segments.schema(record))
+            db.execute(ITEMS_SCHEMA.format(table=items_table(record)))
+            db.execute(segments.schema(record) + postings.schema(record))
             return record, True
 
         return self._writer.run(work)
@@ -157,14 +158,41 @@ class SQLiteStore:
             rows = db.execute("SELECT number, name, model FROM collections ORDER BY name")
             return [CollectionRecord(*row) for row in rows]
 
+    def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
+        """Index exactly these payload keys; whether that is a change."""
+
+        def work(db: apsw.Cursor) -> bool:
+            known = postings.keys_of(db, record)
+            for path in known.keys() - set(keys):
+                postings.drop(db, record, known[path])
+                db.execute("DELETE FROM indexed_keys WHERE number = ?", (known[path],))
+            new = sorted(set(keys) - known.keys())
+            if new:
+                sql = "INSERT INTO indexed_keys (collection, path) VALUES (?, ?)"
+                db.executemany(sql, ((record.number, path) for path in new))
+                numbers = {path: number for path, number in postings.keys_of(db, record).items() if path in new}
+                reading = self._connection.cursor()
+                texts = reading.execute(f"SELECT seq, id, payload FROM {items_table(record)} ORDER BY seq")
+                postings.add(db, record, numbers, texts)
+            return set(keys) != known.keys()
+
+        return self._writer.run(self._known(record, work))
+
+    def indexed_keys(self, record: CollectionRecord) -> list[str]:
+        """The indexed payload keys, in order."""
+        with self._read() as db:
+            return list(postings.keys_of(db, record))
+
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError if it is gone already."""
 
         def work(db: apsw.Cursor) -> None:
             if not db.execute("DELETE FROM collections WHERE number = ? RETURNING 1", (record.number,)).fetchall():
                 raise UnknownCollectionError(record.name)
-            for table in (items_table(record), segments.codes_table(record), segments.gone_table(record)):
-                db.execute(f"DROP TABLE {table}")
+            db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
+            tables = (items_table, segments.codes_table, segments.gone_table, postings.postings_table)
+            for name in tables:
+                db.execute(f"DROP TABLE {name(record)}")
 
         self._writer.run(work)
 
@@ -175,8 +203,7 @@ class SQLiteStore:
         table = items_table(record)
 
         def work(db: apsw.Cursor) -> Change:
-            removed = db.executemany(f"DELETE FROM {table} WHERE id = ? RETURNING seq", ((item.id,) for item in items))
-            gone = _seqs(removed)
+            gone = self._remove(db, record, "id", [item.id for item in items])
             version = self._next_version(db, record, len(items) - len(gone))
             # AUTOINCREMENT counts on from the highest number ever given, deleted ones too.
             first = (db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get or 0) + 1
@@ -185,7 +212,10 @@ class SQLiteStore:
                 ((seq, item.id, version, item.payload) for seq, item in enumerate(items, first)),
             )
             segments.append(db, record, first, len(items), codes)
-            segments.bury(db, record, gone)
+            keys = postings.keys_of(db, record)
+            if keys:
+                texts = ((seq, item.id, item.payload) for seq, item in enumerate(items, first))
+                postings.add(db, record, keys, texts)
             return Change(version, np.arange(first, first + len(items), dtype=np.int64), gone)
 
         return self._writer.run(self._known(record, work), publish)
@@ -200,7 +230,7 @@ class SQLiteStore:
         """Delete the items whose sequence numbers `matches` finds; None if it finds none."""
 
         def work(db: apsw.Cursor) -> Change | None:
-            seqs = list(matches(SQLiteSnapshot(db, record)))
+            seqs = [int(seq) for seq in matches(SQLiteSnapshot(db, record))]  # not numbers of NumPy
             return self._delete(db, record, "seq", seqs) if seqs else None
 
         return self._writer.run(self._known(record, work), lambda change: publish(change) if change else None)
@@ -237,10 +267,21 @@ class SQLiteStore:
         return int(db.execute(sql, (more, record.number)).get)
 
     def _delete(self, db: apsw.Cursor, record: CollectionRecord, column: str, values: Sequence[str | int]) -> Change:
-        sql = f"DELETE FROM {items_table(record)} WHERE {column} = ? RETURNING seq"
-        gone = _seqs(db.executemany(sql, ((value,) for value in values)))
+        gone = self._remove(db, record, column, values)
+        return Change(self._next_version(db, record, -len(gone)), np.empty(0, dtype=np.int64), gone)
+
+    @staticmethod
+    def _remove(db: apsw.Cursor, record: CollectionRecord, column: str, values: Sequence[str | int]) -> Seqs:
+        """Delete items; ascending sequence numbers of those that there were."""
+        keys = postings.keys_of(db, record)
+        wanted = "seq, id, payload" if keys else "seq, id, NULL"
+        sql = f"DELETE FROM {items_table(record)} WHERE {column} = ? RETURNING {wanted}"
+        texts = list(db.executemany(sql, ((value,) for value in values)))
+        gone = np.sort(np.fromiter((seq for seq, _, _ in texts), dtype=np.int64))
         segments.bury(db, record, gone)
-        return Change(self._next_version(db, record, -len(gone)), _seqs([]), gone)
+        if keys:
+            postings.remove(db, record, keys, texts)
+        return gone
 
     @contextmanager
     def _read(self) -> Iterator[apsw.Cursor]:
@@ -259,8 +300,3 @@ class SQLiteStore:
         with self._readers.held(size / LOG_BYTES) as alone:
             emptied = alone and empty_log(self._connection)
         self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES
-
-
-def _seqs(rows: Iterable[tuple[int]]) -> Seqs:
-    """Sequence numbers from rows, ascending."""
-    return np.sort(np.fromiter((seq for (seq,) in rows), dtype=np.int64))

@@ -9,7 +9,7 @@ from itertools import islice
 import apsw
 import numpy as np
 
-from service.store import segments
+from service.store import postings, segments
 from service.store.interface import CollectionRecord
 
 
@@ -21,6 +21,7 @@ def upgrade(connection: apsw.Connection) -> None:
         db.execute("ALTER TABLE collections ADD COLUMN items INTEGER NOT NULL DEFAULT 0")
         for row in list(db.execute("SELECT number, name, model FROM collections")):
             _pack_codes(connection, CollectionRecord(*row))
+        db.execute(postings.INDEXED_KEYS_SCHEMA)
         db.execute("PRAGMA user_version = 2")
         db.execute("COMMIT")
     except BaseException:
@@ -32,7 +33,7 @@ def upgrade(connection: apsw.Connection) -> None:
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:
     db, reading = connection.cursor(), connection.cursor()
     table = f"items_{record.number}"
-    db.execute(segments.schema(record))
+    db.execute(segments.schema(record) + postings.schema(record))
     rows = reading.execute(f"SELECT seq, record FROM {table} ORDER BY seq")
     items = 0
     while part := list(islice(rows, segments.FULL_ROWS)):
