@@ -13,6 +13,8 @@ from service.store.interface import Store
 from service.store.sqlite import SQLiteStore
 from service.workers import Workers
 
+_WAITING = 256
+
 
 @dataclass(frozen=True)
 class Runtime:
@@ -22,6 +24,8 @@ class Runtime:
     ----------
     reads, writes:
         Threads for searches and other reads, and for writes.
+    commits:
+        Threads that wait for the disk: the more wait, the more are committed together.
     searches:
         Searches, gathered for the threads that are free.
     """
@@ -31,6 +35,7 @@ class Runtime:
     catalog: Catalog
     reads: Workers
     writes: Workers
+    commits: Workers
     searches: Gathering
 
     @classmethod
@@ -60,7 +65,8 @@ class Runtime:
             store.close()
             raise
         reads = Workers(settings.search_threads)
-        return cls(settings, store, catalog, reads, Workers(settings.write_threads), Gathering(reads, settings))
+        writes, commits = Workers(settings.write_threads), Workers(_WAITING)
+        return cls(settings, store, catalog, reads, writes, commits, Gathering(reads, settings))
 
     def start(self) -> None:
         """Begin loading collections; requests may come already."""

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     write_threads: int = Field(
         default=4,
         ge=1,
-        description="Writes that are checked and encoded at one time; they are committed one after another.",
+        description="Writes that are checked and encoded at one time; they are committed together.",
     )
     shutdown_seconds: int = Field(
         default=30,

@@ -12,7 +12,7 @@ from service import errors
 from service.body import json_body, read_json
 from service.errors import Fault, InvalidRequestError
 from service.facets import count_values
-from service.items import delete_item, delete_items, get_item, index_items, list_items
+from service.items import delete_item, delete_items, get_item, list_items, prepare_items, store_items
 from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import (
@@ -51,7 +51,8 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.writes.run(lambda: Json(index_items(collection, body, runtime.settings)))
+    prepared = await runtime.writes.run(prepare_items, collection, body, runtime.settings)
+    return await runtime.commits.run(lambda: Json(store_items(collection, prepared)))
 
 
 @router.post(

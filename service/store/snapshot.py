@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import apsw
-import numpy as np
 
 from service.errors import UnknownCollectionError
+from service.store import segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 
@@ -36,18 +35,26 @@ class SQLiteSnapshot:
             raise UnknownCollectionError(record.name)
         self.version = version
         self._db = db
+        self._record = record
         self._table = items_table(record)
 
     def count(self) -> int:
         """Number of items."""
-        return int(self._db.execute(f"SELECT count(*) FROM {self._table}").get)
+        return int(self._db.execute("SELECT items FROM collections WHERE number = ?", (self._record.number,)).get)
 
-    def records(self, chunk: int) -> Iterator[tuple[Seqs, bytes]]:
-        """All items' sequence numbers and joined code records, `chunk` items at a time, in order of insertion."""
-        rows = self._db.execute(f"SELECT seq, record FROM {self._table} ORDER BY seq")
-        while part := list(islice(rows, chunk)):
-            seqs, records = zip(*part, strict=True)
-            yield np.array(seqs, dtype=np.int64), b"".join(records)
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """Sequence numbers and joined code records, in order of insertion; those of deleted items too.
+
+        Raises
+        ------
+        StorageError
+            What is stored is not what was written.
+        """
+        return segments.read(self._db, self._record)
+
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of the deleted items that `codes` may give."""
+        return segments.read_gone(self._db, self._record)
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
@@ -65,10 +72,10 @@ class SQLiteSnapshot:
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
-        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE id = ?"
+        sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE id = ?"
         return next((ItemRow(*row) for row in self._db.execute(sql, (item_id,))), None)
 
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
-        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
+        sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
         yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))

@@ -135,8 +135,9 @@ def test_a_listing_ends_its_page_early_and_goes_on(wordy):
 
 @pytest.mark.parametrize("damaged", [b'{"n":', b"\xff", b""])
 def test_a_damaged_payload_is_a_problem_and_no_broken_json(filled, damaged):
-    with filled.app.state.runtime.store._write() as db:  # damage that the service itself cannot do
-        db.execute("UPDATE items_1 SET payload = ? WHERE id = 'item-7'", (damaged,))
+    filled.app.state.runtime.store._writer.run(  # damage that the service itself cannot do
+        lambda db: db.execute("UPDATE items_1 SET payload = ? WHERE id = 'item-7'", (damaged,))
+    )
     by_payload = {"must": [{"key": "n", "range": {"lt": 9}}]}
     for response in (
         filled.get("/items/item-7"),
