@@ -118,8 +118,8 @@ def _stored_item(item_id: str, place: Location, collection: Collection, snapshot
 
 def _latent_of(item: ItemRow, collection: Collection, view: View) -> Float32:
     """Latent vector (D,) of a stored item: of its `pair` codes, else of its only ones."""
-    rows = [row for table in view.tables.values() if (row := table.get(item.seq)) is not None]
-    latent: Float32 = collection.model.decode(rows[-1][None])[0]  # `pair` is the last; an item without it has one row
+    *_, last = view.codes(item.seq).values()  # `pair` is the last database, and an item without it is in one only
+    latent: Float32 = collection.model.decode(last[None])[0]
     return latent
 
 
