@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
+from contextvars import ContextVar
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 HEADER = "X-Request-Id"
+current: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""What the log names: the id of the request that is being handled, or those of several that are answered together."""
+
 _KEY = "ccq.request_id"
 _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 

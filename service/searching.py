@@ -17,6 +17,7 @@ from ccq_core.distances import DistanceTables
 from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from ccq_core.scan import Keys
+from service import metrics
 from service.body import parse
 from service.collection import Collection, View
 from service.errors import Fault, InvalidRequestError, ReplyTooLargeError, UnknownDatabaseError, UnknownItemError
@@ -29,18 +30,26 @@ from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import ItemRow, Seqs, Snapshot
 
-Reply = dict[str, Any]
 Texts = dict[int, tuple[str, orjson.Fragment | None]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search found, as `SearchReply`, and how many results were asked for by how many queries."""
+
+    reply: dict[str, Any]
+    limit: int
+    queries: int
 
 
 def search_together(
     collection: Collection, bodies: Sequence[bytes], settings: Settings
-) -> Iterator[tuple[int, Reply | Exception]]:
+) -> Iterator[tuple[int, Answer | Exception]]:
     """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
 
     Yields
     ------
-    Positions of bodies, each once, with the reply, or with what is wrong: any `RequestError` about bodies, features,
+    Positions of bodies, each once, with the answer, or with what is wrong: any `RequestError` about bodies, features,
     databases, filters and ids. Nothing is kept of a reply, which may be long, when the next is made.
 
     Raises
@@ -62,7 +71,14 @@ def search_together(
                     jobs[i] = search.job(collection, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
-                    yield i, {"results": searches[i].results(rankings, snapshot, settings), "took_ms": took_ms(start)}
+                    yield (
+                        i,
+                        Answer(
+                            {"results": searches[i].results(rankings, snapshot, settings), "took_ms": took_ms(start)},
+                            searches[i].request.limit,
+                            len(rankings),
+                        ),
+                    )
     yield from wrong.items()
 
 
@@ -173,6 +189,7 @@ def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
         tables = first.tables
         if len(together) > 1:
             tables = DistanceTables.joined([jobs[i].tables for i in together])
+        metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
         found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
         query = 0
         for i in together:

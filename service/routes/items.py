@@ -12,7 +12,6 @@ from service import errors
 from service.body import json_body, read_json
 from service.errors import Fault, InvalidRequestError
 from service.items import delete_item, delete_items, get_item, index_items, list_items
-from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import (
     BODY_PROBLEMS,
@@ -23,10 +22,12 @@ from service.routes.common import (
     ItemIdArg,
     RuntimeArg,
 )
+from service.routes.guard import guarded, needs
 from service.schemas import examples
 from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
+from service.watching import note
 
 router = APIRouter(tags=["items"])
 
@@ -35,8 +36,9 @@ FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
 
 @router.post(
     "/index",
+    dependencies=[needs("write")],
     response_model=IndexReply,
-    responses=problem_responses(
+    responses=guarded(
         *COLLECTION_PROBLEMS, *BODY_PROBLEMS, *FEATURE_PROBLEMS, errors.DuplicateIdError, *WRITE_PROBLEMS
     ),
     openapi_extra=json_body(IndexRequest, **examples.INDEX),
@@ -54,8 +56,9 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
 
 @router.post(
     "/search",
+    dependencies=[needs("search")],
     response_model=SearchReply,
-    responses=problem_responses(
+    responses=guarded(
         *COLLECTION_PROBLEMS,
         *BODY_PROBLEMS,
         *FEATURE_PROBLEMS,
@@ -75,13 +78,16 @@ async def search(request: Request, runtime: RuntimeArg, name: CollectionName) ->
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.searches.search(collection, body)
+    found = await runtime.searches.search(collection, body)
+    note(request.scope, limit=found.limit, queries=found.queries)
+    return found.reply
 
 
 @router.get(
     "/items",
+    dependencies=[needs("search")],
     response_model=ItemPage,
-    responses=problem_responses(*COLLECTION_PROBLEMS, errors.InvalidRequestError, *STORE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.InvalidRequestError, *STORE_PROBLEMS),
 )
 async def list_(
     runtime: RuntimeArg,
@@ -104,8 +110,9 @@ async def list_(
 
 @router.post(
     "/items/delete",
+    dependencies=[needs("write")],
     response_model=DeleteReply,
-    responses=problem_responses(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
     openapi_extra=json_body(DeleteRequest, **examples.DELETE),
 )
 async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
@@ -117,10 +124,9 @@ async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionNam
 
 @router.get(
     "/items/{id:text}",
+    dependencies=[needs("search")],
     response_model=StoredItem,
-    responses=problem_responses(
-        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS
-    ),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS),
 )
 async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
     """One item."""
@@ -130,10 +136,9 @@ async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> 
 
 @router.delete(
     "/items/{id:text}",
+    dependencies=[needs("write")],
     status_code=204,
-    responses=problem_responses(
-        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS
-    ),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS),
 )
 async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
     """Delete one item."""
