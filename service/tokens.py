@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from service.errors import SettingError, UnauthenticatedError
@@ -17,9 +18,12 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from types import ModuleType
 
-# Never those of a secret together with those of a public key: that would let anyone sign who knows the latter.
+# What a token may be signed by follows from the key that is here, never from the token: else a public key could be taken
+# for a shared secret, and whoever knows it could sign.
 _BY_SECRET = ("HS256", "HS384", "HS512")
-_BY_PUBLIC_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_BY_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_BY_EC = ("ES256", "ES384", "ES512")
+_BY_ED25519 = ("EdDSA",)
 _SHORTEST_SECRET = 32  # bytes, as many as the hash has (RFC 7518, section 3.2)
 _LEEWAY_SECONDS = 30
 
@@ -62,22 +66,13 @@ class Tokens:
             import jwt
         except ImportError:
             raise SettingError("JSON Web Tokens need PyJWT: pip install 'ccq-search[jwt]'") from None
-        if secret is not None:
-            value = secret.get_secret_value().encode()
-            if len(value) < _SHORTEST_SECRET:
-                raise SettingError(f"jwt_secret: expected at least {_SHORTEST_SECRET} bytes, got {len(value)}")
-            return cls(jwt, value, _BY_SECRET, settings.jwt_audience)
-        try:
-            from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-            key = load_pem_public_key(file.read_bytes() if file is not None else b"")
-        except ImportError:
-            raise SettingError("jwt_public_key_file needs cryptography: pip install 'ccq-search[jwt]'") from None
-        except OSError as error:
-            raise SettingError(f"jwt_public_key_file: {file}: {error.strerror}") from None
-        except ValueError:
-            raise SettingError(f"jwt_public_key_file: {file}: expected a public key in PEM") from None
-        return cls(jwt, key, _BY_PUBLIC_KEY, settings.jwt_audience)
+        if file is not None:
+            key, algorithms = _public_key(file)
+            return cls(jwt, key, algorithms, settings.jwt_audience)
+        value = secret.get_secret_value().encode() if secret is not None else b""
+        if len(value) < _SHORTEST_SECRET:
+            raise SettingError(f"jwt_secret: expected at least {_SHORTEST_SECRET} bytes, got {len(value)}")
+        return cls(jwt, value, _BY_SECRET, settings.jwt_audience)
 
     def read(self, token: str) -> Token:
         """What a token says; UnauthenticatedError if it is not valid, or not any more."""
@@ -105,3 +100,27 @@ class Tokens:
             tuple(known for known in get_args(Scope) if known in words),
             None if collections is None else tuple(collections),
         )
+
+
+def _public_key(file: Path) -> tuple[Any, Sequence[str]]:
+    """The public key in a file, and what its owner signs by."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    except ImportError:
+        raise SettingError("jwt_public_key_file needs cryptography: pip install 'ccq-search[jwt]'") from None
+    try:
+        key = load_pem_public_key(file.read_bytes())
+    except OSError as error:
+        raise SettingError(f"jwt_public_key_file: {file}: {error.strerror}") from None
+    except ValueError:
+        raise SettingError(f"jwt_public_key_file: {file}: expected a public key in PEM") from None
+    match key:
+        case rsa.RSAPublicKey():
+            return key, _BY_RSA
+        case ec.EllipticCurvePublicKey():
+            return key, _BY_EC
+        case ed25519.Ed25519PublicKey():
+            return key, _BY_ED25519
+        case _:
+            raise SettingError(f"jwt_public_key_file: {file}: expected a key of RSA, EC or Ed25519")

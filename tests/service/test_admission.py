@@ -19,10 +19,14 @@ INDEX = {"items": [item(0)]}
 
 @contextlib.contextmanager
 def running(tmp_path, **settings):
+    """The service with 60 items and these settings; a search and a write at a time."""
+    unlimited = InProcess(tmp_path / "data")
+    unlimited.create()
+    fill(unlimited)
+    unlimited.close()
     service = InProcess(tmp_path / "data", search_threads=1, write_threads=1, **settings)
     try:
-        service.create()
-        fill(service)
+        service.wait_until_ready()
         yield service
     finally:
         service.close()

@@ -99,7 +99,7 @@ def test_every_request_can_be_logged(logging_all, lines):
         "client": "127.0.0.1",
     }
     assert (second["route"], second["path"], second["method"], second["status"]) == ("unknown", "/a%0Ab", "HEAD", 404)
-    assert "secret" not in json.dumps(lines())
+    assert "secret" not in json.dumps(of(lines(), "service.access"))
 
 
 def test_a_request_is_not_logged_unasked(filled, lines):
