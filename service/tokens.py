@@ -18,8 +18,8 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from types import ModuleType
 
-# What a token may be signed by follows from the key that is here, never from the token: else a public key could be taken
-# for a shared secret, and whoever knows it could sign.
+# What a token may be signed by follows from the key that is here, never from the token: else a public key could be
+# taken for a shared secret, and whoever knows it could sign.
 _BY_SECRET = ("HS256", "HS384", "HS512")
 _BY_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _BY_EC = ("ES256", "ES384", "ES512")

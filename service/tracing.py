@@ -8,6 +8,8 @@ from typing import Any
 
 from service.errors import SettingError
 
+_SECONDS = 3  # for which the server's end may wait where nobody takes them
+
 
 @dataclass(frozen=True)
 class Traces:
@@ -38,6 +40,7 @@ def to(endpoint: str | None) -> Traces:
     except ImportError:
         raise SettingError("otel_endpoint needs OpenTelemetry: pip install 'ccq-search[otel]'") from None
     provider = TracerProvider(resource=Resource.create({"service.name": "ccq-search"}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=_SECONDS)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     telemetry = {"tracer_provider": provider, "metrics": False, "logs": False}
     return Traces({"telemetry": telemetry}, provider.shutdown)
