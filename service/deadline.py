@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 from service.errors import RequestTimeoutError
 
 _expires: ContextVar[float] = ContextVar("expires", default=math.inf)
 
 
-def begin(seconds: float) -> Token[float]:
+def begin(seconds: float) -> None:
     """From now on, this context is that of a request that has so long."""
-    return _expires.set(time.monotonic() + seconds)
-
-
-def end(token: Token[float]) -> None:
-    """The request is over."""
-    _expires.reset(token)
+    _expires.set(time.monotonic() + seconds)
 
 
 def expires() -> float:

@@ -36,7 +36,6 @@ class RequestGuard:
         given = requestid.assign(scope)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET", watching.METHOD: "HEAD"}
-        current = requestid.current.set(given)
         started = False
 
         async def send_with_id(message: Message) -> None:
@@ -56,8 +55,6 @@ class RequestGuard:
             if started:  # too late for another response: the server closes the connection
                 raise
             await internal_problem(Request(scope), error)(scope, receive, send_with_id)
-        finally:
-            requestid.current.reset(current)
 
 
 class RequestLimits:
@@ -85,14 +82,18 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         share = self._admission.share(scope)
-        token = deadline.begin(self._seconds)
+        deadline.begin(self._seconds)
         exchange = _Exchange(scope, receive, send, self._seconds)
         timer = asyncio.get_running_loop().call_later(self._seconds, exchange.end)
         try:
-            await self._app(scope, exchange.receive, exchange.send)
+            await self._app(scope, receive, exchange.send)
+        except Exception:
+            if not exchange.over:
+                raise
+            # The server would close the connection, on which the client's next request may be under way.
+            log.exception("request %s failed after it had been answered", requestid.request_id(scope))
         finally:
             timer.cancel()
-            deadline.end(token)
             share.give_back()
         await exchange.ended()
 
@@ -106,13 +107,15 @@ class _Exchange:
         self._started = False
         self._end: asyncio.Task[None] | None = None
 
-    async def receive(self) -> Message:
-        return {"type": "http.disconnect"} if self._end is not None else await self._receive()
-
     async def send(self, message: Message) -> None:
-        if self._end is None:
+        if not self.over:
             self._started = True
             await self._send(message)
+
+    @property
+    def over(self) -> bool:
+        """Whether the response is that the time is over."""
+        return self._end is not None
 
     def end(self) -> None:
         """The time is over."""

@@ -59,7 +59,7 @@ async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     dependencies=[SCRAPING],
     response_class=Response,
     responses=problem_responses(UnauthenticatedError, ForbiddenError)
-    | {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}},
+    | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}},
 )
 async def metrics(runtime: RuntimeArg) -> Response:
     """What the server has counted and measured, for Prometheus."""

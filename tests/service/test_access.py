@@ -332,11 +332,12 @@ def test_without_its_last_key_a_server_lets_nobody_in(guarded, data, at_once):
 # -- other machines --------------------------------------------------------------------------------------------------
 
 
-def test_without_keys_other_machines_are_not_served(data):
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_without_keys_other_machines_are_not_served(data, host, would_serve):
     with pytest.raises(errors.OpenAddressError) as refused:
-        serve(Settings(data=data, host="0.0.0.0", port=0))
+        serve(Settings(data=data, host=host, port=0))
     assert str(refused.value) == (
-        "host 0.0.0.0: no API key: create one with `ccq keys create`, or set CCQ_OPEN=true to serve without"
+        f"host {host}: no API key: create one with `ccq keys create`, or set CCQ_OPEN=true to serve without"
     )
     assert not data.exists()
 

@@ -168,6 +168,28 @@ def test_a_request_that_takes_too_long_is_answered_and_keeps_its_place(tmp_path,
         assert service.post("/index", INDEX).status_code == 200
 
 
+def test_what_fails_after_its_time_was_over_is_logged_and_does_no_harm(tmp_path, hold, monkeypatch, caplog):
+    with running(tmp_path, request_seconds=0.2) as service:
+        held = hold()
+
+        def fail(*_):
+            held.begun += 1
+            assert held.go_on.wait(30)
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(Collection, "upsert", fail)
+
+        async def late():
+            response = await service.client.post("/index", json=INDEX, headers={"X-Request-Id": "r1"})
+            held.go_on.set()
+            return response
+
+        assert_problem(service.run(answered_early(service, late)), 503, "timeout")
+        logged = [record for record in caplog.records if record.exc_info]
+        assert [record.getMessage() for record in logged] == ["request r1 failed after it had been answered"]
+        assert logged[0].exc_info[0] is ZeroDivisionError
+
+
 async def answered_early(service, work):
     """Run `work` with a client that goes on as soon as a response is complete, as over a connection."""
     running = set()
