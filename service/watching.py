@@ -30,7 +30,7 @@ class Watch:
     Parameters
     ----------
     log_all:
-        Whether to.
+        Whether every request is logged.
     slow_ms:
         What is slow, in milliseconds; 0: nothing.
     """
