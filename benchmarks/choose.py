@@ -29,6 +29,9 @@ CHANGES: dict[str, dict[str, Any]] = {
         f"preprocess={steps}": {"preprocess": steps}
         for steps in ("zscore,unit", "center,unit", "l2,center,unit", "l2,zca,unit", "sqrt,zca,unit")
     },
+    "preprocess=rff,center,unit": {"preprocess": "rff,center,unit"},
+    "rff,center,unit for images": {"preprocess": {"image": "rff,center,unit", "text": "zca,unit"}},
+    "rff,center,unit for texts": {"preprocess": {"image": "zca,unit", "text": "rff,center,unit"}},
     **{f"text weighs {weight:g}": {"weights": {"image": 1.0, "text": weight}} for weight in (1.0, 2.0, 5.0, 10.0)},
     **{f"effort={effort}": {"effort": effort} for effort in (0, 1, 3)},
     "start=identity": {"start": "identity"},

@@ -37,6 +37,21 @@ class Assignments(click.ParamType[dict[str, Any]]):
         return result
 
 
+def _steps_by_modality(
+    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
+) -> str | dict[str, str] | None:
+    """`zca,unit` for all modalities, or `image=zca,unit` and `text=l2` by modality."""
+    if len(given) < 2 and "=" not in "".join(given):
+        return given[0] if given else None
+    steps = {}
+    for part in given:
+        name, sign, value = part.partition("=")
+        if not sign or name.strip() in steps:
+            raise click.BadParameter(f"{part!r}: expected MODALITY=STEPS, each modality once", ctx, param)
+        steps[name.strip()] = value
+    return steps
+
+
 def training_options(function: Function) -> Function:
     """Add the options of training. The command gets them as keyword arguments; `model_parameters` reads them."""
     for option in reversed(
@@ -47,7 +62,13 @@ def training_options(function: Function) -> Function:
             click.option("--norm", type=click.Choice(NORMS), help="Without norms a row is a byte shorter."),
             click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
             click.option("--dim", type=int, help="Latent dimension."),
-            click.option("--preprocess", help=f"Steps, joined by commas, of {', '.join(STEPS)}."),
+            click.option(
+                "--preprocess",
+                multiple=True,
+                callback=_steps_by_modality,
+                metavar="[MODALITY=]STEPS",
+                help=f"Steps, joined by commas, of {', '.join(STEPS)}; once for all, or for each modality.",
+            ),
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
             click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
             click.option("--effort", type=int, help="How hard to look for codes: 0 greedy to 3."),

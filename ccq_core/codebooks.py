@@ -12,29 +12,39 @@ from ccq_core.quantizer import AdditiveQuantizer, Codes, Effort, K
 
 Float64 = NDArray[np.float64]
 _POINTS = 1 << 12  # points that are float64 at a time
+_START_ROUNDS = 10
 
 
-def initial_codebooks(z: Float32, picks: NDArray[np.intp]) -> Float32:
-    """Start each codebook from residuals of the ones before it.
+def initial_codebooks(z: Float32, m: int, rng: np.random.Generator) -> Float32:
+    """Start each codebook from what the ones before it leave of some points: residual K-means.
 
     Parameters
     ----------
     z:
-        (n, D) float32 latent vectors.
-    picks:
-        (M, 256) rows of z; those of the m-th codebook are what the codebooks before it leave of them.
+        (n, D) float32 latent vectors, at least one.
+    m:
+        How many codebooks.
+    rng:
+        Picks the points that each K-means starts from.
 
     Returns
     -------
     (M, 256, D) float32.
     """
     residual = z.copy()
-    books = np.empty((*picks.shape, z.shape[1]), dtype=np.float32)
-    for j, rows in enumerate(picks):
-        books[j] = residual[rows]
-        nearest = AdditiveQuantizer(books[j : j + 1]).encode(residual, Effort(sweeps=0))[:, 0]
-        residual -= books[j][nearest]
+    books = np.empty((m, K, z.shape[1]), dtype=np.float32)
+    for book in books:
+        book[:] = residual[rng.choice(len(z), size=K, replace=len(z) < K)]
+        for _ in range(_START_ROUNDS):
+            nearest = _nearest(residual, book)
+            points = np.bincount(nearest[:, 0], minlength=K)[:, None]
+            book[:] = np.where(points > 0, code_sums(nearest, residual) / np.maximum(points, 1), book)
+        residual -= book[_nearest(residual, book)[:, 0]]
     return books
+
+
+def _nearest(points: Float32, book: Float32) -> Codes:
+    return AdditiveQuantizer(book[None]).encode(points, Effort(sweeps=0))
 
 
 def code_counts(codes: Codes, weights: Float64) -> Float64:

@@ -31,7 +31,14 @@ from ccq_core.features import (
 )
 from ccq_core.mappings import ridge
 from ccq_core.norms import encode_norms, fit_levels, square_norms
-from ccq_core.preprocessing import Preprocessing, check_steps, fit_preprocessing, plain_steps, preprocess
+from ccq_core.preprocessing import (
+    Preprocessing,
+    check_steps,
+    fit_preprocessing,
+    output_dim,
+    plain_steps,
+    preprocess,
+)
 from ccq_core.presets import DEFAULT_WEIGHTS, PRESETS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Codes
 from ccq_core.source import InMemory, Source, Streamed, open_source, sample
@@ -75,7 +82,7 @@ class Modality:
     preprocessing:
         Fitted steps.
     mapping:
-        (P_v, D) float32 from preprocessed features to the latent space.
+        (Q_v, D) float32 from preprocessed features to the latent space; Q_v is P_v unless a step changes it.
     """
 
     dim: int
@@ -93,7 +100,7 @@ class CCQ:
         Code length H, a multiple of 8 from 8 to 128: M = H / 8 codebooks of 256 codewords. An item takes M + 1 bytes,
         or M without a norm.
     dim:
-        Latent dimension D; min(P_1, ..., P_V, H) by default.
+        Latent dimension D; min(P_1, ..., P_V, H) by default, with the dimensions after preprocessing.
     weights:
         lambda_v by modality name, from 1e-6 to 1e6; 3 for ``text`` and 1 for any other by default.
     metric:
@@ -204,11 +211,12 @@ class CCQ:
             self._check_name(name)
             if count == 0:
                 raise FeatureError(name, "no object has this modality, every row is NaN")
-        self._check_against(raw.dims)
-        dim = min(self.bits, *raw.dims.values()) if self.dim is None else self.dim
+        steps = {name: self._steps(name) for name in raw.dims}
+        self._check_against(raw.dims, steps)
         weights = self._weights(tuple(raw.dims))
-        preprocessing, grams = fit_preprocessing({name: self._steps(name) for name in raw.dims}, raw)
+        preprocessing, grams = fit_preprocessing(steps, raw, self.seed)
         x, linear = _preprocessed(raw, preprocessing)
+        dim = min(self.bits, *x.dims.values()) if self.dim is None else self.dim
         # Small matrices gain nothing from several threads, and on busy processors BLAS threads wait for each other.
         small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
         with threadpool_limits(1 if small else None, user_api="blas"), _room(raw, self.bits // 8) as room:
@@ -495,11 +503,13 @@ class CCQ:
             }
         self.preprocess = plain_steps(self.preprocess)
 
-    def _check_against(self, dims: Mapping[str, int]) -> None:
+    def _check_against(self, dims: Mapping[str, int], steps: Mapping[str, Sequence[str]]) -> None:
         """Check the settings that depend on the data."""
-        widest = min(dims.values())
+        widest = min(output_dim(steps[name], dim) for name, dim in dims.items())
         if self.dim is not None and self.dim > widest:
-            raise InvalidInputError(f"dim: expected 1 to {widest}, the smallest feature dimension, got {self.dim}")
+            raise InvalidInputError(
+                f"dim: expected 1 to {widest}, the smallest feature dimension after preprocessing, got {self.dim}"
+            )
         for name in self.weights or {}:
             if name not in dims:
                 raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(dims)})")
@@ -512,7 +522,8 @@ def _preprocessed(
     split = {name: steps.split() for name, steps in preprocessing.items()}
     cheap = {name: steps for name, (steps, _) in split.items()}
     linear = {name: matrix for name, (_, matrix) in split.items() if matrix is not None}
-    return raw.map(lambda batch: preprocess(batch, cheap)), linear
+    dims = {name: output_dim(steps.steps, raw.dims[name]) for name, steps in preprocessing.items()}
+    return raw.map(lambda batch: preprocess(batch, cheap), dims), linear
 
 
 @contextmanager

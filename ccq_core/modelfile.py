@@ -8,7 +8,8 @@ Layout, version 1. The header's metadata has one key, ``ccq``, a JSON object:
 - ``modalities``: list of ``{name, dim, weight, steps}`` in the order of training.
 
 Arrays, all float32, finite, and exactly these: ``codebooks`` (M, 256, D); ``norm_levels`` (256,); for modality i
-``mapping.{i}`` (P_i, D) and for its step j ``step.{i}.{j}.{array}`` with the shapes of `preprocessing.array_shapes`.
+``mapping.{i}`` (Q_i, D), Q_i the dimension after preprocessing, and for its step j ``step.{i}.{j}.{array}`` with the
+shapes of `preprocessing.array_shapes`.
 
 Refused, each with its reason: anything that is not the above (ModelFormatError: a reader that guesses is a reader that
 can be fooled); a file shorter than its header says (ModelTruncatedError); contents that do not match the checksum
@@ -44,7 +45,7 @@ from ccq_core.errors import (
     ModelVersionError,
 )
 from ccq_core.features import MAX_ABS, Float32, check_real, check_weight, check_whole, in_short
-from ccq_core.preprocessing import array_shapes, check_steps
+from ccq_core.preprocessing import array_shapes, check_steps, output_dim
 from ccq_core.quantizer import K
 
 FORMAT = "ccq-model"
@@ -314,12 +315,14 @@ def _contents(header: dict[str, Any], arrays: dict[str, Any]) -> Contents:
         steps = check_steps(_list("steps", names))
         if list(steps) != names:
             raise InvalidInputError(f"modalities[{i}].steps: expected names of steps, got {in_short(names)}")
-        mapping = take(f"mapping.{i}", (size, dim))
-        step_arrays = tuple(
-            {part: take(f"step.{i}.{j}.{part}", shape) for part, shape in array_shapes(step, size).items()}
-            for j, step in enumerate(steps)
-        )
-        modalities.append(ModalityContents(name, size, weight, steps, step_arrays, mapping))
+        step_arrays: list[dict[str, Float32]] = []
+        width = size
+        for j, step in enumerate(steps):
+            shapes = array_shapes(step, width)
+            step_arrays.append({part: take(f"step.{i}.{j}.{part}", shape) for part, shape in shapes.items()})
+            width = output_dim([step], width)
+        mapping = take(f"mapping.{i}", (width, dim))
+        modalities.append(ModalityContents(name, size, weight, steps, tuple(step_arrays), mapping))
     distinct = {modality.name for modality in modalities}
     if not modalities or len(distinct) != len(modalities):
         raise ModelFormatError(f"modalities: expected distinct names, got {in_short(sorted(distinct))}")

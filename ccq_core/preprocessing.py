@@ -8,7 +8,10 @@ A preprocessing is a sequence of step names, applied from left to right:
 - ``zscore``: subtract the mean, divide by the standard deviation (constant dimensions become 0);
 - ``zca``: subtract the mean, multiply by (S + ridge * tr(S)/P * I)^(-1/2), S the covariance: decorrelated, unit
   variance, rotated as little as possible. The ridge keeps rank-deficient features (rows that sum to one) finite;
-- ``unit``: one factor for the whole modality, so that its mean squared row norm in training is 1.
+- ``unit``: one factor for the whole modality, so that its mean squared row norm in training is 1;
+- ``rff``: random Fourier features (Rahimi and Recht, NIPS 2007): sqrt(2/F) cos(x W + b) with F = 512 random waves,
+  whose inner products are near the Gaussian kernel exp(-|x - y|^2 / (2 s^2)); s^2 is the features' total variance, so
+  two training rows are about sqrt(2) s apart. Linear maps of these are nonlinear maps of the features.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from ccq_core.source import Source
 
 # Half whitened: an eigenvalue at the mean is halved, not set to one. Chosen by measurement, see docs/defaults.md.
 ZCA_RIDGE = 1.0
+FOURIER = 512
 _MAX_STEPS = 16
 _ROWS = 1 << 12  # rows that are float64 at a time
 Float64 = NDArray[np.float64]
@@ -39,14 +43,15 @@ class Preprocessing:
     steps:
         Step names, in the order of application.
     arrays:
-        Fitted arrays of each step, by name: ``mean`` (P,), ``scale`` (P,) or scalar, ``matrix`` (P, P); float32.
+        Fitted arrays of each step, by name, float32: ``mean`` (P,), ``scale`` (P,) or (1,), ``matrix`` (P, P),
+        ``waves`` (P, F), ``phases`` (F,).
     """
 
     steps: tuple[str, ...]
     arrays: tuple[dict[str, Float32], ...]
 
     def apply(self, x: Float32) -> Float32:
-        """Transform features (n, P) float32 to (n, P) float32."""
+        """Transform features (n, P) float32 to (n, Q) float32, Q their `output_dim`."""
         for step, arrays in zip(self.steps, self.arrays, strict=True):
             x = _STEPS[step].apply(x, arrays)
         return x
@@ -97,7 +102,7 @@ def plain_steps(steps: str | Sequence[str] | Mapping[str, str | Sequence[str]]) 
 
 
 def fit_preprocessing(
-    steps: Mapping[str, Sequence[str]], source: Source
+    steps: Mapping[str, Sequence[str]], source: Source, seed: int
 ) -> tuple[dict[str, Preprocessing], dict[str, Float64]]:
     """Fit the steps of each modality, each on the output of the ones before it.
 
@@ -109,6 +114,8 @@ def fit_preprocessing(
         By modality name.
     source:
         Training objects.
+    seed:
+        Seeds what is random in a step.
 
     Returns
     -------
@@ -116,6 +123,8 @@ def fit_preprocessing(
     """
     fitted = {name: Preprocessing((), ()) for name in steps}
     moments: dict[str, Moments] = {}
+    dims = dict(source.dims)
+    rngs = {name: np.random.default_rng([seed, i]) for i, name in enumerate(steps)}
     for at in range(max(map(len, steps.values()))):
         pending = {name: names[at] for name, names in steps.items() if at < len(names)}
         needed = {
@@ -124,19 +133,21 @@ def fit_preprocessing(
             if _STEPS[step].shapes and (name not in moments or (step == "zca" and moments[name].covariance is None))
         }
         if needed:
-            sums = {name: _Sums(source.dims[name], covariance) for name, covariance in needed.items()}
+            sums = {name: _Sums(dims[name], covariance) for name, covariance in needed.items()}
             for batch in source:
                 for name, total in sums.items():
                     total.add(fitted[name].apply(batch.arrays[name][batch.present[name]]))
             moments |= {name: total.moments() for name, total in sums.items()}
         for name, step in pending.items():
             does = _STEPS[step]
-            arrays = does.fit(moments[name]) if does.shapes else {}
+            arrays = does.fit(moments[name], rngs[name]) if does.shapes else {}
             fitted[name] = Preprocessing((*fitted[name].steps, step), (*fitted[name].arrays, arrays))
-            if does.shapes:
-                moments[name] = does.follow(moments[name], arrays)
-            else:
+            dims[name] = output_dim([step], dims[name])
+            follow = does.follow
+            if follow is None:
                 moments.pop(name, None)
+            else:
+                moments[name] = follow(moments[name], arrays)
     grams = {
         name: source.having[name] * (known.covariance + np.outer(known.mean, known.mean))
         for name, known in moments.items()
@@ -157,7 +168,13 @@ def preprocess(features: FeatureSet, preprocessing: Mapping[str, Preprocessing])
 
 def array_shapes(step: str, dim: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the arrays that a step stores for features of dimension `dim`; for the model file."""
-    return {name: tuple(dim if axis == "P" else 1 for axis in axes) for name, axes in _STEPS[step].shapes.items()}
+    sizes = {"P": dim, "F": FOURIER, "1": 1}
+    return {name: tuple(sizes[axis] for axis in axes) for name, axes in _STEPS[step].shapes.items()}
+
+
+def output_dim(steps: Sequence[str], dim: int) -> int:
+    """Dimension of what steps make of features of dimension `dim`."""
+    return FOURIER if "rff" in steps else dim
 
 
 @dataclass(frozen=True)
@@ -208,13 +225,13 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Step:
-    fit: Callable[[Moments], dict[str, Float32]]
+    fit: Callable[[Moments, np.random.Generator], dict[str, Float32]]
     apply: Callable[[Float32, dict[str, Float32]], Float32]
-    follow: Callable[[Moments, dict[str, Float32]], Moments]  # moments of what comes out; where something is fitted
-    shapes: dict[str, str]  # array name -> axes, "P" for the feature dimension and "1" for a scalar
+    follow: Callable[[Moments, dict[str, Float32]], Moments] | None  # moments of what comes out, where they are known
+    shapes: dict[str, str]  # array name -> axes: "P", the feature dimension, "F", the waves' number, "1", a scalar
 
 
-def _nothing(_: Moments) -> dict[str, Float32]:
+def _nothing(_: Moments, __: np.random.Generator) -> dict[str, Float32]:
     return {}
 
 
@@ -227,7 +244,7 @@ def _sqrt(x: Float32, _: dict[str, Float32]) -> Float32:
     return np.asarray(np.sign(x) * np.sqrt(np.abs(x)), dtype=np.float32)
 
 
-def _fit_mean(x: Moments) -> dict[str, Float32]:
+def _fit_mean(x: Moments, _: np.random.Generator) -> dict[str, Float32]:
     return {"mean": x.mean.astype(np.float32)}
 
 
@@ -239,7 +256,7 @@ def _center(x: Float32, a: dict[str, Float32]) -> Float32:
     return x - a["mean"]
 
 
-def _fit_zscore(x: Moments) -> dict[str, Float32]:
+def _fit_zscore(x: Moments, _: np.random.Generator) -> dict[str, Float32]:
     mean = x.mean
     std = np.sqrt(x.variance)
     # A dimension that only carries the rounding of its mean is constant.
@@ -256,7 +273,7 @@ def _zscore(x: Float32, a: dict[str, Float32]) -> Float32:
     return (x - a["mean"]) * a["scale"]
 
 
-def _fit_zca(x: Moments) -> dict[str, Float32]:
+def _fit_zca(x: Moments, _: np.random.Generator) -> dict[str, Float32]:
     values, vectors = np.linalg.eigh(np.diag(x.variance) if x.covariance is None else x.covariance)
     values = np.maximum(values, 0.0)
     floor = ZCA_RIDGE * values.mean()
@@ -274,7 +291,7 @@ def _zca(x: Float32, a: dict[str, Float32]) -> Float32:
     return np.asarray((x - a["mean"]) @ a["matrix"], dtype=np.float32)
 
 
-def _fit_unit(x: Moments) -> dict[str, Float32]:
+def _fit_unit(x: Moments, _: np.random.Generator) -> dict[str, Float32]:
     energy = float((x.variance + np.square(x.mean)).sum())
     return {"scale": np.array([1.0 / np.sqrt(energy) if energy > MIN_ABS**2 else 0.0], dtype=np.float32)}
 
@@ -287,17 +304,26 @@ def _unit(x: Float32, a: dict[str, Float32]) -> Float32:
     return x * a["scale"]
 
 
-def _unknown(x: Moments, _: dict[str, Float32]) -> Moments:
-    return x
+def _fit_rff(x: Moments, rng: np.random.Generator) -> dict[str, Float32]:
+    energy = float(x.variance.sum())
+    waves = rng.standard_normal((len(x.mean), FOURIER)) * (1.0 / np.sqrt(energy) if energy > MIN_ABS**2 else 0.0)
+    phases = rng.uniform(0.0, 2 * np.pi, FOURIER)
+    return {"waves": waves.astype(np.float32), "phases": phases.astype(np.float32)}
+
+
+def _rff(x: Float32, a: dict[str, Float32]) -> Float32:
+    angles = x @ a["waves"] + a["phases"]
+    return np.asarray(np.cos(angles, out=angles) * np.float32(np.sqrt(2.0 / FOURIER)), dtype=np.float32)
 
 
 _STEPS = {
-    "l2": _Step(_nothing, _l2, _unknown, {}),
-    "sqrt": _Step(_nothing, _sqrt, _unknown, {}),
+    "l2": _Step(_nothing, _l2, None, {}),
+    "sqrt": _Step(_nothing, _sqrt, None, {}),
     "center": _Step(_fit_mean, _center, _follow_center, {"mean": "P"}),
     "zscore": _Step(_fit_zscore, _zscore, _follow_zscore, {"mean": "P", "scale": "P"}),
     "zca": _Step(_fit_zca, _zca, _follow_zca, {"mean": "P", "matrix": "PP"}),
     "unit": _Step(_fit_unit, _unit, _follow_unit, {"scale": "1"}),
+    "rff": _Step(_fit_rff, _rff, None, {"waves": "PF", "phases": "F"}),
 }
 
 STEPS = tuple(_STEPS)

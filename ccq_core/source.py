@@ -36,9 +36,9 @@ class Source(ABC):
     def __iter__(self) -> Iterator[FeatureSet]:
         """Batches that all have all modalities, with rows of zeros for those that are absent."""
 
-    def map(self, function: Callable[[FeatureSet], FeatureSet]) -> Source:
-        """The same objects with every batch transformed."""
-        return _Mapped(self, function)
+    def map(self, function: Callable[[FeatureSet], FeatureSet], dims: dict[str, int]) -> Source:
+        """The same objects with every batch transformed; `dims`: what the dimensions are then."""
+        return _Mapped(self, function, dims)
 
 
 class InMemory(Source):
@@ -55,10 +55,10 @@ class InMemory(Source):
         for lo in range(0, self.n, self._rows):
             yield self.features[lo : lo + self._rows]
 
-    def map(self, function: Callable[[FeatureSet], FeatureSet]) -> InMemory:
+    def map(self, function: Callable[[FeatureSet], FeatureSet], dims: dict[str, int]) -> InMemory:
         """See `Source.map`; done once, and held."""
         parts = [function(batch) for batch in self]
-        arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in self.dims}
+        arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in dims}
         return InMemory(FeatureSet(arrays, self.features.present, self.n), self._rows)
 
 
@@ -146,8 +146,8 @@ class Streamed(Source):
 class _Mapped(Source):
     """A source whose batches are transformed on their way."""
 
-    def __init__(self, source: Source, function: Callable[[FeatureSet], FeatureSet]) -> None:
-        self.dims = source.dims
+    def __init__(self, source: Source, function: Callable[[FeatureSet], FeatureSet], dims: dict[str, int]) -> None:
+        self.dims = dims
         self.n = source.n
         self.having, self.alone = source.having, source.alone
         self._source = source

@@ -34,6 +34,7 @@ _JOINT_ROUNDS = 5
 # Noise on the codewords in the first half of the iterations, as a share of the data's spread; see `_perturbed`.
 _NOISE = 0.5
 _LENGTHS = 10_000  # objects that tell how long latent vectors are
+_START_OBJECTS = 20_000  # objects that the first codebooks are made from
 _GRAM_ROWS = 1 << 12  # rows that are float64 at a time
 Maps = Mapping[str, Float32]
 
@@ -332,10 +333,9 @@ def train(
 
 def _initial_codebooks(x: Objects, mappings: Maps, m: int, rng: np.random.Generator) -> Float32:
     n = x.source.n
-    picks = np.stack([rng.choice(n, size=K, replace=n < K) for _ in range(m)])
-    rows, places = np.unique(picks, return_inverse=True)
-    z, _ = x.latents(sample(x.source, rows), mappings)
-    return initial_codebooks(z, places.reshape(picks.shape))
+    some = sample(x.source, np.sort(rng.choice(n, size=min(n, _START_OBJECTS), replace=False)))
+    z, _ = x.latents(some, mappings)
+    return initial_codebooks(z, m, rng)
 
 
 def _regression_sums(x: Objects, codebooks: Float32, codes: Codes) -> tuple[dict[str, Float64], dict[str, Float64]]:

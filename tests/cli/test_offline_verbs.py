@@ -151,12 +151,22 @@ def test_errors_are_one_line_and_status_is_not_zero(arguments, words, tmp_path, 
     assert not (tmp_path / "m.ccq").exists()
 
 
+def test_steps_by_modality(arrays, tmp_path):
+    steps = ["--preprocess", "image=rff,center", "--preprocess", "text=zca,unit"]
+    assert ccq("train", *arrays, "-o", tmp_path / "m.ccq", "--iterations", 2, *steps).exit_code == 0
+    assert CCQ.load(tmp_path / "m.ccq").preprocess == {"image": "rff,center", "text": "zca,unit"}
+
+
 def test_bad_options_are_named(arrays, tmp_path):
     for options, words in (
         (["--bits", 12], "multiple of 8"),
         (["--weights", "text"], "NAME=VALUE"),
         (["--weights", "sound=2"], "'sound' is no modality"),
         (["--preprocess", "magic"], "unknown step 'magic'"),
+        (["--preprocess", "zca", "--preprocess", "unit"], "'zca': expected MODALITY=STEPS"),
+        (["--preprocess", "text=zca", "--preprocess", "text=unit"], "'text=unit': expected MODALITY=STEPS, each"),
+        (["--preprocess", "text=zca"], "no entry for modality 'image'"),
+        (["--preprocess", "text=zca", "--preprocess", "image=magic"], "unknown step 'magic'"),
     ):
         result = ccq("train", *arrays, "-o", tmp_path / "m.ccq", *options)
         assert result.exit_code != 0

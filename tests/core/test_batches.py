@@ -30,7 +30,10 @@ class Slices:
             yield {name: array[lo : lo + self.rows] for name, array in self.x.items()}
 
 
-@pytest.mark.parametrize("changes", [{}, {"preprocess": "l2,center"}, {"effort": 2}, {"start": "identity"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"preprocess": "l2,center"}, {"preprocess": "rff,zca"}, {"effort": 2}, {"start": "identity"}],
+)
 def test_batches_give_the_model_that_arrays_give(changes):
     x = data()
     model = CCQ(bits=16, iterations=5, **changes).fit(x)

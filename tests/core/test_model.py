@@ -386,3 +386,17 @@ def test_quantized_distances_err_by_no_more_than_the_reconstruction(orthonormal,
         between = np.abs(np.linalg.norm(query - latent, axis=1) - np.linalg.norm(query - y, axis=1))
         assert (between <= error + 1e-4 * (1 + error)).all()
         assert np.allclose(modality.mapping.T @ modality.mapping, np.eye(latent.shape[1]), atol=1e-5)
+
+
+def test_a_step_may_change_the_dimension(pairs, tmp_path):
+    model = CCQ(bits=64, preprocess={"image": "zca,rff,center,unit", "text": "rff,zca,unit"}, iterations=3).fit(pairs)
+    assert model.dims == {name: array.shape[1] for name, array in pairs.items()}
+    assert model.codebooks_.shape[2] == 64  # more than the features have: D is of what comes out of the steps
+    model.save(tmp_path / "m.ccq")
+    loaded = CCQ.load(tmp_path / "m.ccq")
+    assert loaded.to_bytes() == model.to_bytes()
+    assert (loaded.encode(pairs) == model.encode(pairs)).all()
+    with pytest.raises(InvalidInputError, match="dim: expected 1 to 512, the smallest feature dimension after prepro"):
+        CCQ(bits=8, dim=513, preprocess="rff").fit(pairs)
+    far = {name: np.full((1, dim), 1e15, np.float32) for name, dim in model.dims.items()}
+    assert np.isfinite(model.project(far)).all()

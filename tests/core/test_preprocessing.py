@@ -3,7 +3,7 @@ import pytest
 
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_features
-from ccq_core.preprocessing import array_shapes, check_steps, fit_preprocessing
+from ccq_core.preprocessing import FOURIER, array_shapes, check_steps, fit_preprocessing, output_dim
 from ccq_core.source import InMemory
 
 
@@ -15,14 +15,14 @@ def x():
 
 def fit(steps, x, rows=1000):
     features = check_features({"x": x})
-    return fit_preprocessing({"x": check_steps(steps)}, InMemory(features, rows))[0]["x"]
+    return fit_preprocessing({"x": check_steps(steps)}, InMemory(features, rows), 0)[0]["x"]
 
 
 def apply(steps, x):
     return fit(steps, x).apply(x)
 
 
-@pytest.mark.parametrize("steps", ["zca,unit", "zscore,unit", "l2,center,unit", "sqrt,zca,zscore"])
+@pytest.mark.parametrize("steps", ["zca,unit", "zscore,unit", "l2,center,unit", "sqrt,zca,zscore", "zca,rff,center"])
 @pytest.mark.parametrize("far", [0.0, 1e4])
 def test_batches_fit_the_same_steps(x, steps, far):
     whole, parts = fit(steps, x + far), fit(steps, x + far, rows=7)
@@ -30,12 +30,13 @@ def test_batches_fit_the_same_steps(x, steps, far):
 
 
 @pytest.mark.parametrize(
-    "steps", ["zca,unit", "l2,zca", "zca,unit,unit", "zscore,unit", "zca,zscore", "zca,unit,zca", ""]
+    "steps",
+    ["zca,unit", "l2,zca", "zca,unit,unit", "zscore,unit", "zca,zscore", "zca,unit,zca", "rff,zca,unit", "zca,rff", ""],
 )
 def test_a_split_pipeline_does_the_same(x, steps):
     fitted = fit(steps, x)
     cheap, matrix = fitted.split()
-    assert (matrix is None) == (steps in ("zscore,unit", "zca,zscore", ""))
+    assert (matrix is None) == (steps in ("zscore,unit", "zca,zscore", "zca,rff", ""))
     assert np.allclose(cheap.apply(x) if matrix is None else cheap.apply(x) @ matrix, fitted.apply(x), atol=1e-4)
 
 
@@ -116,8 +117,44 @@ def test_tiny_features_are_scaled_or_constant(x, steps, magnitude):
 def test_sums_that_follow_are_those_of_what_comes_out(x, steps):
     far = x * np.float32(0.05) + np.float32(1e3)  # so that float32 rounds the mean
     features = check_features({"x": far})
-    fitted, grams = fit_preprocessing({"x": check_steps(steps)}, InMemory(features))
+    fitted, grams = fit_preprocessing({"x": check_steps(steps)}, InMemory(features), 0)
     y = fitted["x"].apply(far).astype(np.float64)
     assert ("x" in grams) == ("zca" in steps)
     if grams:
         assert np.allclose(grams["x"], y.T @ y, rtol=1e-2, atol=1e-3 * np.trace(y.T @ y))
+
+
+def test_fourier_features_come_near_the_gaussian_kernel(x):
+    y = apply("rff", x)
+    assert y.shape == (500, FOURIER)
+    assert y.dtype == np.float32
+    apart = np.square(x[:, None] - x).sum(axis=2)
+    kernel = np.exp(-apart / (2 * x.var(axis=0).sum()))
+    assert np.sqrt(np.square(y @ y.T - kernel).mean()) < 1.5 / np.sqrt(FOURIER)
+
+
+def test_fourier_features_are_seeded_by_modality_and_model(x):
+    features = check_features({"a": x, "b": x})
+    waves = [
+        fitted.arrays[0]["waves"]
+        for seed in (0, 0, 1)
+        for fitted in fit_preprocessing({"a": ["rff"], "b": ["rff"]}, InMemory(features), seed)[0].values()
+    ]
+    assert np.array_equal(waves[0], waves[2])
+    assert not np.array_equal(waves[0], waves[1])
+    assert not np.array_equal(waves[0], waves[4])
+
+
+def test_fourier_features_of_constants_are_constant():
+    y = apply("rff", np.ones((10, 3), np.float32))
+    assert np.isfinite(y).all()
+    assert (y == y[0]).all()
+
+
+def test_arrays_of_steps_behind_fourier_features_have_their_dimension(x):
+    fitted = fit("center,rff,zca,unit", x)
+    dim = 6
+    for step, arrays in zip(fitted.steps, fitted.arrays, strict=True):
+        assert {name: array.shape for name, array in arrays.items()} == array_shapes(step, dim)
+        dim = output_dim([step], dim)
+    assert dim == FOURIER

@@ -134,6 +134,21 @@ def test_unused_codewords_become_zero_and_stay_finite():
 
 def test_initial_codebooks_serve_fewer_points_than_codewords():
     z = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
-    books = initial_codebooks(z, np.random.default_rng(0).integers(0, 5, (2, K)))
+    books = initial_codebooks(z, 2, np.random.default_rng(0))
     assert books.shape == (2, K, 3)
     assert np.isfinite(books).all()
+    quantizer = AdditiveQuantizer(books)
+    assert errors(quantizer, z, quantizer.encode(z)).max() < 1e-6
+
+
+def test_initial_codebooks_are_means_of_what_is_left():
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((4000, 8)).astype(np.float32)
+    books = initial_codebooks(z, 2, np.random.default_rng(0))
+    left = z
+    for book in books:
+        nearest = np.square(left[:, None] - book).sum(axis=2).argmin(axis=1)
+        sampled = left[rng.choice(len(left), K, replace=False)]
+        chance = np.square(left[:, None] - sampled).sum(axis=2).min(axis=1).mean()
+        assert np.square(left - book[nearest]).sum(axis=1).mean() < 0.8 * chance
+        left = left - book[nearest]

@@ -136,7 +136,7 @@ def test_matrices_that_are_applied_late_change_nothing():
         room(x.n, 2), dim=5, effort=Effort(), iterations=12, tolerance=0.0, ridge=1e-6, solver="cholesky",
         start="joint", rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert late.losses == pytest.approx(early.losses, rel=2e-2)
+    assert late.losses[-1] == pytest.approx(early.losses[-1], rel=1e-2)
     for name in x:
         assert np.allclose(late.grams[name], early.grams[name], rtol=1e-3, atol=1e-1)
 
@@ -193,8 +193,8 @@ def test_convergence_stops_early_and_callback_sees_every_iteration():
 
 
 def test_a_beam_finds_better_codebooks_and_the_same_ones_each_time():
-    x = centred(n=3000)
-    plain, beam, again = run(x)[0], run(x, effort=Effort(beam=4))[0], run(x, effort=Effort(beam=4))[0]
+    x = check_features({"image": np.random.default_rng(5).standard_normal((3000, 16))})
+    plain, beam, again = (run(x, dim=16, effort=effort)[0] for effort in (Effort(), Effort(beam=4), Effort(beam=4)))
     assert beam.losses[-1] < 0.97 * plain.losses[-1]
     assert beam.codebooks.tobytes() == again.codebooks.tobytes()
     assert beam.codes.tobytes() == again.codes.tobytes()
