@@ -13,7 +13,7 @@ COPY ccq_core ccq_core
 COPY service service
 COPY ccq_cli ccq_cli
 RUN python3 -m venv /opt/ccq \
-    && /opt/ccq/bin/pip install --no-cache-dir --constraint constraints.txt . \
+    && /opt/ccq/bin/pip install --no-cache-dir --constraint constraints.txt ".[jwt,otel]" \
     && /opt/ccq/bin/pip uninstall --yes setuptools pip
 
 FROM python:3.12-slim

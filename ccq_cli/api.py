@@ -23,11 +23,18 @@ class ApiError(Exception):
 
 
 def service_options(function: Function) -> Function:
-    """Add the options that say which service and collection are meant."""
-    function = click.option("--collection", default="default", show_default=True)(function)
+    """Add the options that say which service is meant, and who asks."""
+    function = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")(
+        function
+    )
     return click.option("--url", envvar="CCQ_URL", default=DEFAULT_URL, show_default=True, help="The service.")(
         function
     )
+
+
+def collection_option(function: Function) -> Function:
+    """Add the option that says which collection is meant."""
+    return click.option("--collection", default="default", show_default=True)(function)
 
 
 class Api:
@@ -37,14 +44,20 @@ class Api:
     ----------
     url:
         Its root, as in http://127.0.0.1:8000.
+    key:
+        An API key of it, if it asks for one.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str | None = None) -> None:
         self._url = url
+        headers = {} if not key else {"Authorization": f"Bearer {key}"}
         try:
             # A proxy that the environment names is for other machines than this one.
             elsewhere = httpx.URL(url).host not in ("localhost", "127.0.0.1", "::1")
-            self._client = httpx.Client(base_url=url, timeout=httpx.Timeout(120.0, connect=5.0), trust_env=elsewhere)
+            timeout = httpx.Timeout(120.0, connect=5.0)
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=elsewhere)
+        except UnicodeEncodeError:
+            raise ApiError("the API key has characters that no key has") from None
         except (httpx.InvalidURL, ValueError, ImportError) as error:  # the latter two: of a proxy
             raise ApiError(f"{url}: {error}") from None
 

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.progress import track
 
-from ccq_cli.api import Api, ApiError, collection_path, service_options, to_base64
+from ccq_cli.api import Api, ApiError, collection_option, collection_path, service_options, to_base64
 from ccq_cli.console import err, out
 from ccq_cli.data import DATA_HELP, read_features
 from ccq_core.errors import InvalidInputError
@@ -31,8 +31,15 @@ from ccq_core.features import check_array
 )
 @click.option("--batch", type=click.IntRange(1), default=1000, show_default=True, help="Items per request.")
 @service_options
+@collection_option
 def command(
-    data: tuple[str, ...], ids: Path | None, payloads: Path | None, batch: int, url: str, collection: str
+    data: tuple[str, ...],
+    ids: Path | None,
+    payloads: Path | None,
+    batch: int,
+    url: str,
+    api_key: str | None,
+    collection: str,
 ) -> None:
     """Send DATA to a running service.
 
@@ -41,7 +48,7 @@ def command(
     """
     items = _read(data, ids, payloads)
     sent = 0
-    with Api(url) as api:
+    with Api(url, api_key) as api:
         starts = range(0, len(items.rows), batch)
         try:
             for lo in track(starts, description="indexing", console=err, transient=True, disable=not err.is_terminal):

@@ -21,6 +21,7 @@ VERBS = {
     "encode": "Turn feature arrays into codes.",
     "info": "Describe a model file.",
     "serve": "Serve collections over HTTP.",
+    "keys": "Create, list and delete the API keys of a service.",
     "index": "Send feature arrays to a running service.",
     "search": "Search a running service.",
     "bench": "Measure scanning, encoding and training on this machine.",

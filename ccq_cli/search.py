@@ -11,7 +11,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.table import Table
 
-from ccq_cli.api import Api, collection_path, service_options, to_base64
+from ccq_cli.api import Api, collection_option, collection_path, service_options, to_base64
 from ccq_cli.console import out
 from ccq_cli.data import read_features
 from ccq_core.errors import InvalidInputError
@@ -32,6 +32,7 @@ from ccq_core.features import check_array
 @click.option("--payload", multiple=True, metavar="KEY", help="Only this of the payload, as in a.b; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="The service's reply, for programs.")
 @service_options
+@collection_option
 def command(
     query: tuple[str, ...],
     row: int,
@@ -46,6 +47,7 @@ def command(
     payload: tuple[str, ...],
     as_json: bool,
     url: str,
+    api_key: str | None,
     collection: str,
 ) -> None:
     """Search a running service.
@@ -73,7 +75,7 @@ def command(
         except orjson.JSONDecodeError as error:
             raise click.BadParameter(f"--filter: not valid JSON ({error})") from None
         body["filter"] = orjson.Fragment(condition)
-    with Api(url) as api:
+    with Api(url, api_key) as api:
         reply = api.call("POST", collection_path(collection, "search"), body, replies=["results", "took_ms"])
     if as_json:
         click.echo(json.dumps(reply))

@@ -122,16 +122,17 @@ def parse(data: bytes) -> Contents:
         raise ModelFormatError("the header is nested too deeply") from None
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
+def write(path: str | os.PathLike[str], data: bytes, mode: int | None = None) -> None:
     """Write a file so that a crash leaves either the old or the new one: temporary name, fsync, rename, fsync.
 
-    Links are followed. What is no regular file, as a pipe or a device, is written to directly. An OSError names `path`.
+    Its permissions are `mode`, never more; by default what open() gives a new file. Links are followed. What is no
+    regular file, as a pipe or a device, is written to directly. An OSError names `path`.
     """
     with _named(path):
         if _is_special(path):
             Path(path).write_bytes(data)
         else:
-            _replace(Path(os.path.realpath(path)), data)
+            _replace(Path(os.path.realpath(path)), data, mode)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -165,7 +166,7 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
     return not stat.S_ISREG(mode)
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, data: bytes, mode: int | None) -> None:
     handle, name = tempfile.mkstemp(prefix=".ccq-", dir=target.parent)
     temporary = Path(name)
     try:
@@ -173,9 +174,11 @@ def _replace(target: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp makes it private; give it what open() would have
+        if mode is None:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        temporary.chmod(mode)  # mkstemp makes it private
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)

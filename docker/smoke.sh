@@ -3,7 +3,7 @@
 #   docker run --rm --entrypoint sh -v ./docker/smoke.sh:/smoke.sh:ro ccq-search /smoke.sh
 set -eu
 [ "$(id -u)" != 0 ] || { echo "smoke: runs as root"; exit 1; }
-ccq serve --port 8000 &
+CCQ_OPEN=true ccq serve --port 8000 &  # the image listens on all addresses
 server=$!
 for _ in $(seq 60); do
     kill -0 "$server" || { echo "smoke: the service ended"; exit 1; }

@@ -65,4 +65,19 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas.update(bodies["$defs"])
     for unused in ("HTTPValidationError", "ValidationError"):  # problems take their place
         schemas.pop(unused, None)
+    _document_key_header(made)
     return made
+
+
+def _document_key_header(document: dict[str, Any]) -> None:
+    """Say that a key may come in a header of its own as well, wherever one is asked for."""
+    document["components"]["securitySchemes"]["api_key"] = {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same in a header of its own.",
+    }
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for required in operation.get("security", [])[:1]:
+                operation["security"].append({"api_key": required["bearer"]})

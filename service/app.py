@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from ccq_core import __version__
-from service import apidoc, problems
-from service.middleware import RequestGuard
+from service import apidoc, problems, requestid, tracing
+from service.admission import Admission
+from service.middleware import RequestGuard, RequestLimits
 from service.routes import collections, items, models, operations
 from service.runtime import Runtime
 from service.settings import Settings
+from service.watching import Watch
 
 
 def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime] = Runtime.open) -> FastAPI:
@@ -24,7 +27,13 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         See `Settings`.
     open_runtime:
         Called when the server starts; what it returns is closed when the server ends.
+
+    Raises
+    ------
+    SettingError
+        Traces are to be sent, and what that needs is not installed.
     """
+    traces = tracing.to(settings.otel_endpoint)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -35,6 +44,7 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
             yield
         finally:
             runtime.close()
+            traces.close()
 
     app = FastAPI(
         title="CCQ Search",
@@ -45,7 +55,19 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         redirect_slashes=False,
         generate_unique_id_function=apidoc.operation_id,
         redoc_url=None,
+        **traces.options,
     )
+    # Each is put around those before it.
+    app.add_middleware(RequestLimits, admission=Admission(settings), seconds=settings.request_seconds)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key", requestid.HEADER],
+            expose_headers=[requestid.HEADER, "Retry-After"],
+        )
+    app.add_middleware(Watch, log_all=settings.access_log, slow_ms=settings.slow_ms)
     app.add_middleware(RequestGuard)
     problems.install(app)
     items.include(app)

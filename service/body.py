@@ -13,6 +13,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from service.admission import share_of
 from service.errors import (
     BodyTooLargeError,
     ClientGoneError,
@@ -31,7 +32,10 @@ T = TypeVar("T", bound=BaseModel)
 _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
 _NOT_A_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
 _TAGS = frozenset((*filters.TAGS.values(), *search.TAGS.values()))
-_MOST_BRACKETS = 1 << 20  # a list or an object of three bytes takes a hundred in memory
+MOST_BRACKETS = 1 << 20  # a list or an object of three bytes takes a hundred in memory
+# What a body takes in memory until it is dealt with, in its own lengths: with all that is made of it.
+_JSON_MEMORY = 12
+_FILE_MEMORY = 3
 
 # Pydantic's messages speak of Python; these speak of JSON.
 _MESSAGES = {
@@ -53,27 +57,37 @@ async def read_json(request: Request, limit: int) -> bytes:
 
     Raises
     ------
-    MediaTypeError, EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError
+    MediaTypeError, EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError, MemoryLimitError
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if not _JSON.fullmatch(kind):
         got = shorten(kind) if kind else "none"
         raise MediaTypeError(f"Content-Type: expected application/json, got {got}")
-    return await read_bytes(request, limit)
+    return await _read(request, limit, _JSON_MEMORY)
 
 
-async def read_bytes(request: Request, limit: int) -> bytes:
+async def read_file(request: Request, limit: int) -> bytes:
     """The bytes of a body of any kind; raises what `read_json` raises, except MediaTypeError."""
+    return await _read(request, limit, _FILE_MEMORY)
+
+
+async def _read(request: Request, limit: int, memory: int) -> bytes:
     encoding = request.headers.get("content-encoding", "").strip()
     if encoding.lower() not in ("", "identity"):
         raise EncodingError(f"Content-Encoding: expected none, got {shorten(encoding)}; send the body as it is")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
         raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {announced[:40]}")
+    share = share_of(request.scope)
+    expected = int(announced) if announced.isdecimal() else 0
+    share.reserve(memory * expected)  # before anything of it is read
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
+            if len(body) > expected:  # it was not announced
+                share.reserve(memory * (len(body) - expected))
+                expected = len(body)
             if len(body) > limit:
                 raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got more")
     except ClientDisconnect:
@@ -103,8 +117,8 @@ def parse(body: bytes, model: type[T], **longest: int) -> T:
         JSON, but not what `model` describes; the faults say where.
     """
     brackets = body.count(b"[") + body.count(b"{")
-    if brackets > _MOST_BRACKETS:
-        raise BodyTooLargeError(f"expected at most {_MOST_BRACKETS} brackets ([ or {{) in a body, got {brackets}")
+    if brackets > MOST_BRACKETS:
+        raise BodyTooLargeError(f"expected at most {MOST_BRACKETS} brackets ([ or {{) in a body, got {brackets}")
     data = load_json(body)
     if not isinstance(data, dict):
         raise InvalidRequestError.from_faults([Fault("#", f"expected an object, got {shorten(data)}")])

@@ -7,8 +7,13 @@
     │   ├── DirectoryInUseError             another process serves this data directory
     │   ├── DatabaseError                   the database file is damaged, foreign, or of a newer version
     │   ├── AddressError                    the address cannot be listened on
-    │   └── DefaultModelError               --model and the default collection do not fit together
+    │   ├── DefaultModelError               --model and the default collection do not fit together
+    │   ├── KeysFileError                   the file of API keys cannot be read
+    │   ├── OpenAddressError                others can reach the address, and there is no API key
+    │   └── SettingError                    a setting needs a file, a package or another setting that is not there
     ├── RequestError                        the request cannot be served as it is; nothing was changed
+    │   ├── UnauthenticatedError            no API key, or none that is known
+    │   ├── ForbiddenError                  the API key does not allow this
     │   ├── ClientGoneError                 the client went away before its request was complete
     │   ├── EmptyBodyError                  a body was expected
     │   ├── InvalidJsonError                the body is not JSON
@@ -30,6 +35,9 @@
         ├── CollectionLoadingError          the collection is being loaded; try again
         ├── CollectionFailedError           the collection could not be loaded; see the log
         ├── NotReadyError                   not every collection is loaded
+        ├── OverloadedError                 too many requests are in progress; try again
+        ├── RequestTimeoutError             the request took too long
+        ├── MemoryLimitError                the bodies in progress take too much memory; try again
         ├── StorageFullError                no room left on the disk
         ├── StorageBusyError                another program holds a lock on the database
         └── StorageError                    the database failed
@@ -100,6 +108,18 @@ class DefaultModelError(StartError):
     """The model file that was given and the default collection do not fit together."""
 
 
+class KeysFileError(StartError):
+    """The file of API keys cannot be read, or is damaged."""
+
+
+class OpenAddressError(StartError):
+    """Other machines can reach the address, and nobody would need an API key."""
+
+
+class SettingError(StartError):
+    """A setting names a file that cannot be used, or needs another setting or a package that is not there."""
+
+
 class RequestError(ServiceError):
     """The request cannot be served as it is. Nothing was changed."""
 
@@ -108,6 +128,14 @@ class RequestError(ServiceError):
         """An error whose detail is the first fault's."""
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return cls(faults[0].detail + more, faults)
+
+
+class UnauthenticatedError(RequestError):
+    """The request has no API key and no token, or none that is valid."""
+
+
+class ForbiddenError(RequestError):
+    """The API key or token is valid, but allows neither this nor, maybe, this collection."""
 
 
 class ClientGoneError(RequestError):
@@ -221,6 +249,22 @@ class CollectionFailedError(UnavailableError):
 
 class NotReadyError(UnavailableError):
     """Not every collection is loaded."""
+
+    retry_after = 1
+
+
+class OverloadedError(UnavailableError):
+    """As many requests as the settings allow are in progress, or wait. Nothing was done."""
+
+    retry_after = 1
+
+
+class RequestTimeoutError(UnavailableError):
+    """The request took longer than the settings allow. A write may still be carried out."""
+
+
+class MemoryLimitError(UnavailableError):
+    """With this body, those in progress would take more memory than the settings allow. Nothing was changed."""
 
     retry_after = 1
 

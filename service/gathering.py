@@ -9,11 +9,14 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass, field
 
+from service import deadline, metrics, requestid
 from service.collection import Collection
+from service.errors import RequestTimeoutError
 from service.responses import Json
-from service.searching import search_together
+from service.searching import Answer, search_together
 from service.settings import Settings
 from service.workers import Workers
 
@@ -24,22 +27,45 @@ _MOST_BYTES = 1 << 18
 _ALONE = re.compile(rb'"(?:filter|queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
 
 
+@dataclass(frozen=True)
+class Found:
+    """The reply to a search, and what it was that was asked for; see `service.searching.Answer`."""
+
+    reply: Json
+    limit: int
+    queries: int
+
+    @classmethod
+    def of(cls, answer: Answer) -> Found:
+        return cls(Json(answer.reply), answer.limit, answer.queries)
+
+
 @dataclass(eq=False)
 class _Waiting:
     collection: Collection
     body: bytes
-    reply: asyncio.Future[Json] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    reply: asyncio.Future[Found] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    request_id: str | None = field(default_factory=requestid.current.get)
+    expires: float = field(default_factory=deadline.expires)
 
     def goes_with(self, other: _Waiting) -> bool:
         return self.collection is other.collection and self.quick and other.quick
 
-    def answer(self, reply: Json | Exception) -> None:
+    def answer(self, reply: Found | Exception) -> None:
         if self.reply.done():  # nobody waits for it any more, or it has been answered
             return
         if isinstance(reply, Exception):
             self.reply.set_exception(reply)
         else:
             self.reply.set_result(reply)
+
+    def wanted(self) -> bool:
+        """Whether anybody still waits for it. If it came too late, that is its answer."""
+        try:
+            deadline.check(self.expires)
+        except RequestTimeoutError as error:
+            self.answer(error)
+        return not self.reply.done()
 
     @property
     def quick(self) -> bool:
@@ -62,13 +88,14 @@ class Gathering:
         self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def search(self, collection: Collection, body: bytes) -> Json:
+    async def search(self, collection: Collection, body: bytes) -> Found:
         """The reply to a `SearchRequest`; raises what `search_together` yields or raises."""
         waiting = _Waiting(collection, body)
         self._queue.append(waiting)
         if self._busy < self._workers.threads:
             self._busy += 1
-            task = asyncio.create_task(self._work())
+            # A context of its own: this goes on when the request is over in which it happens to begin.
+            task = asyncio.create_task(self._work(), context=Context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return await waiting.reply
@@ -83,9 +110,11 @@ class Gathering:
     async def _answer(self, together: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
 
-        def hand_over(i: int, reply: Json | Exception) -> None:
+        def hand_over(i: int, reply: Found | Exception) -> None:
             loop.call_soon_threadsafe(together[i].answer, reply)
 
+        metrics.gathered(len(together))
+        requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
         bodies = [waiting.body for waiting in together]
         try:
             await self._workers.run(_search, together[0].collection, bodies, self._settings, hand_over)
@@ -98,7 +127,7 @@ class Gathering:
 
     def _take(self) -> list[_Waiting]:
         """The search that waits longest, and its share of those that can go with it; empty if none waits."""
-        while self._queue and self._queue[0].reply.done():
+        while self._queue and not self._queue[0].wanted():  # all have the same time: those that are late stand in front
             self._queue.popleft()
         if not self._queue:
             return []
@@ -112,7 +141,7 @@ class Gathering:
 
 
 def _search(
-    collection: Collection, bodies: list[bytes], settings: Settings, hand_over: Callable[[int, Json | Exception], None]
+    collection: Collection, bodies: list[bytes], settings: Settings, hand_over: Callable[[int, Found | Exception], None]
 ) -> None:
     for i, answer in search_together(collection, bodies, settings):
-        hand_over(i, answer if isinstance(answer, Exception) else Json(answer))
+        hand_over(i, answer if isinstance(answer, Exception) else Found.of(answer))

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from ccq_core import errors as core
 from service import errors
-from service.errors import CoreInputError, Fault, ServiceError, UnavailableError
+from service.errors import CoreInputError, Fault, ServiceError, UnauthenticatedError, UnavailableError
 from service.places import shorten
 from service.requestid import request_id
 
@@ -59,6 +59,8 @@ KINDS: dict[type[Exception], Kind] = {
     # Requests
     errors.ServiceError: INTERNAL,
     errors.RequestError: Kind(400, "bad_request", "The request cannot be served"),
+    errors.UnauthenticatedError: Kind(401, "unauthenticated", "The request has no valid API key"),
+    errors.ForbiddenError: Kind(403, "forbidden", "The API key does not allow this"),
     errors.ClientGoneError: Kind(400, "client_gone", "The request was not completed"),
     errors.EmptyBodyError: Kind(400, "empty_body", "The request has no body"),
     errors.InvalidJsonError: Kind(400, "invalid_json", "The body is not JSON"),
@@ -81,6 +83,9 @@ KINDS: dict[type[Exception], Kind] = {
     errors.CollectionLoadingError: Kind(503, "collection_loading", "The collection is being loaded"),
     errors.CollectionFailedError: Kind(503, "collection_failed", "The collection could not be loaded"),
     errors.NotReadyError: Kind(503, "not_ready", "The service is not ready"),
+    errors.OverloadedError: Kind(503, "overloaded", "Too many requests are in progress"),
+    errors.RequestTimeoutError: Kind(503, "timeout", "The request took too long"),
+    errors.MemoryLimitError: Kind(507, "memory", "The requests in progress take too much memory"),
     errors.StorageFullError: Kind(507, "storage_full", "The disk is full"),
     errors.StorageBusyError: Kind(503, "storage_busy", "The database is locked by another program"),
     errors.StorageError: Kind(500, "storage_error", "The database failed"),
@@ -136,6 +141,17 @@ def problem_response(
     return Response(orjson.dumps(body), kind.status, headers, MEDIA_TYPE)
 
 
+def known_problem(request: Request, error: Exception) -> Response:
+    """The response to an error of the service or the core that is raised on purpose."""
+    faults = error.faults if isinstance(error, ServiceError) else ()
+    headers = {}
+    if isinstance(error, UnauthenticatedError):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, UnavailableError) and error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return problem_response(request, kind_of(error), str(error), faults, headers)
+
+
 def internal_problem(request: Request, error: Exception) -> Response:
     """The response to an error that nobody foresaw: logged with its traceback, nothing of it in the response."""
     log.error("request %s failed", request_id(request.scope), exc_info=error)
@@ -170,9 +186,7 @@ async def _on_known_error(request: Request, error: Exception) -> Response:
         return internal_problem(request, error)
     if kind.status >= 500 and error.__cause__ is not None:
         log.error("request %s: %s", request_id(request.scope), error, exc_info=error)
-    faults = error.faults if isinstance(error, ServiceError) else ()
-    retry = error.retry_after if isinstance(error, UnavailableError) else None
-    return problem_response(request, kind, str(error), faults, None if retry is None else {"Retry-After": str(retry)})
+    return known_problem(request, error)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -198,7 +212,7 @@ async def _on_parameter_error(request: Request, error: Exception) -> Response:
         pointer = f"?{name}" if source == "query" else f"{{{name}}}"
         faults.append(Fault(pointer, f"{name}: {found['msg']}, got {shorten(found['input'])}"))
     refused = errors.InvalidRequestError.from_faults(faults)
-    return problem_response(request, kind_of(refused), refused.detail, refused.faults)
+    return known_problem(request, refused)
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ccq_core.distances import DistanceTables
 from ccq_core.features import Float32
 from ccq_core.scan import Keys
+from service import metrics
 from service.collection import View
 from service.store.interface import Seqs
 
@@ -96,6 +97,7 @@ def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
         tables = first.tables
         if len(together) > 1:
             tables = DistanceTables.joined([jobs[i].tables for i in together])
+        metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
         found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
         query = 0
         for i in together:

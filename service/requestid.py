@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
+from contextvars import ContextVar
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 HEADER = "X-Request-Id"
+current: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""What log lines name: the id of the request that is being handled, or those of several that are answered together."""
+
 _KEY = "ccq.request_id"
 _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 
@@ -17,6 +21,7 @@ def assign(scope: Scope) -> str:
     """Give a request its id: the client's own if it sent a sane one, else a new one."""
     given = Headers(scope=scope).get(HEADER, "")
     scope[_KEY] = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+    current.set(request_id(scope))
     return request_id(scope)
 
 

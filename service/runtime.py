@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from service.access import Access
 from service.catalog import Catalog
 from service.gathering import Gathering
 from service.settings import Settings
@@ -22,6 +23,8 @@ class Runtime:
 
     Attributes
     ----------
+    access:
+        Tells who asks, and what that caller may do.
     reads, writes:
         Threads for searches and other reads, and for writes.
     commits:
@@ -31,6 +34,7 @@ class Runtime:
     """
 
     settings: Settings
+    access: Access
     store: Store
     catalog: Catalog
     reads: Workers
@@ -39,7 +43,7 @@ class Runtime:
     searches: Gathering
 
     @classmethod
-    def open(cls, settings: Settings, model_path: Path | None = None) -> Self:
+    def open(cls, settings: Settings, model_path: Path | None = None, access: Access | None = None) -> Self:
         """Open the data directory.
 
         Parameters
@@ -48,14 +52,18 @@ class Runtime:
             Where it is, and how much may be done at one time.
         model_path:
             A model file that the default collection is to have; it is stored under the file's stem.
+        access:
+            By default made from the settings.
 
         Raises
         ------
         StartError
-            The directory is in use, its database cannot be used, or the model does not fit the default collection.
+            The keys cannot be read, the directory is in use, its database cannot be used, or the model does not fit
+            the default collection.
         ModelFileError, OSError
             The model file cannot be used, or read.
         """
+        access = Access(settings) if access is None else access
         store = SQLiteStore(settings.data)
         try:
             catalog = Catalog(store)
@@ -66,7 +74,7 @@ class Runtime:
             raise
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
-        return cls(settings, store, catalog, reads, writes, commits, Gathering(reads, settings))
+        return cls(settings, access, store, catalog, reads, writes, commits, Gathering(reads, settings))
 
     def start(self) -> None:
         """Begin loading collections; requests may come already."""

@@ -29,14 +29,23 @@ from service.store.interface import Snapshot
 Reply = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a search found, as `SearchReply`, and how many results were asked for by how many queries."""
+
+    reply: Reply
+    limit: int
+    queries: int
+
+
 def search_together(
     collection: Collection, bodies: Sequence[bytes], settings: Settings
-) -> Iterator[tuple[int, Reply | Exception]]:
+) -> Iterator[tuple[int, Answer | Exception]]:
     """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
 
     Yields
     ------
-    Positions of bodies, each once, with the reply, or with what is wrong: any `RequestError` about bodies, features,
+    Positions of bodies, each once, with the answer, or with what is wrong: any `RequestError` about bodies, features,
     databases, filters and ids. Nothing is kept of a reply, which may be long, when the next is made.
 
     Raises
@@ -58,7 +67,11 @@ def search_together(
                     jobs[i] = search.job(view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
-                    yield i, {**searches[i].reply(jobs[i], rankings, view, snapshot), "took_ms": took_ms(start)}
+                    reply = searches[i].reply(jobs[i], rankings, view, snapshot)
+                    yield (
+                        i,
+                        Answer({**reply, "took_ms": took_ms(start)}, searches[i].request.limit, len(rankings)),
+                    )
     yield from wrong.items()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import ipaddress
 import re
 import signal
 import socket
@@ -14,8 +14,10 @@ from types import FrameType
 
 import uvicorn
 
+from service import logs, tls
+from service.access import Access
 from service.app import create_app
-from service.errors import AddressError, DefaultModelError
+from service.errors import AddressError, DefaultModelError, OpenAddressError
 from service.runtime import Runtime
 from service.schemas.names import NAME_PATTERN, NAME_RULE
 from service.settings import Settings
@@ -38,23 +40,33 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
     Raises
     ------
     StartError
-        The address or the data directory is in use, or the model does not fit; the message is one line.
+        The address or the data directory is in use, others could reach it without a key, a setting or the keys cannot
+        be used, or the model does not fit; the message is one line.
     ModelFileError, OSError
         The model file cannot be used, or read.
     """
     if model_path is not None and not re.fullmatch(NAME_PATTERN, model_path.stem):
         raise DefaultModelError(f"model file {model_path.name!r}: expected a name of {NAME_RULE}, before its suffix")
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.configure(settings)
+    https = tls.server_options(settings)
     with _bind(settings.host, settings.port) as listener:
-        runtime = Runtime.open(settings, model_path)
+        access = Access(settings)
+        if access.open and not settings.open and not _is_loopback(listener):
+            raise OpenAddressError(
+                f"host {settings.host}: no API key: create one with `ccq keys create`, or set CCQ_OPEN=true to serve "
+                "without"
+            )
+        app = create_app(settings, open_runtime=lambda _: runtime)
+        runtime = Runtime.open(settings, model_path, access)
         config = uvicorn.Config(
-            create_app(settings, open_runtime=lambda _: runtime),
+            app,
             log_config=None,
-            access_log=settings.access_log,
+            access_log=False,  # `service.watching` has its own
             timeout_graceful_shutdown=settings.shutdown_seconds,
             lifespan="on",
+            **https,
         )
-        server = _Server(config, _url(listener))
+        server = _Server(config, _url(listener, "https" if https else "http"))
         with _ended_by_signals(server):
             server.run(sockets=[listener])
 
@@ -116,6 +128,11 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(listener: socket.socket) -> str:
+def _is_loopback(listener: socket.socket) -> bool:
+    """Whether only this machine can reach it."""
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+def _url(listener: socket.socket, scheme: str) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{scheme}://{host}:{port}"

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.schemas.names import NAME_PATTERN
 
@@ -24,6 +24,13 @@ def _named(directory: Any) -> Any:
     return directory
 
 
+def _listed(given: Any) -> Any:
+    return [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+
+
+Origin = Annotated[str, StringConstraints(pattern=r"^(\*|https?://[^/\s]+)$")]
+
+
 class Settings(BaseSettings):
     """Settings of one server."""
 
@@ -36,6 +43,28 @@ class Settings(BaseSettings):
         default="127.0.0.1", description="Address to listen on. 0.0.0.0 is every IPv4 address of the machine."
     )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one and prints it.")
+    open: bool = Field(
+        default=False,
+        description="Serve without API keys, where there are none, to other machines too. This machine needs no leave.",
+    )
+    jwt_secret: SecretStr | None = Field(
+        default=None,
+        description="Secret of JSON Web Tokens (HS256, HS384, HS512) that are valid beside API keys.",
+    )
+    jwt_public_key_file: Path | None = Field(
+        default=None,
+        description="PEM file of the public key (RSA, EC, Ed25519) of JSON Web Tokens that are valid beside API keys.",
+    )
+    jwt_audience: str | None = Field(default=None, description="The `aud` that such tokens must have.")
+    tls_certificate: Path | None = Field(
+        default=None, description="PEM file of the certificate, and those it hangs on: HTTPS instead of HTTP."
+    )
+    tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key, not encrypted.")
+    cors_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        default=(),
+        description="Origins whose web pages may call the service, joined by commas, as in `https://app.example`; "
+        "`*` is any.",
+    )
     default_collection: str = Field(
         default="default",
         pattern=NAME_PATTERN,
@@ -68,6 +97,26 @@ class Settings(BaseSettings):
         ge=1024,
         description="About the longest reply: a search with more is refused, a listing ends its page earlier.",
     )
+    max_waiting: int = Field(
+        default=1024,
+        ge=1,
+        description="Most requests in progress or waiting; one more gets the problem `overloaded`.",
+    )
+    max_waiting_writes: int = Field(
+        default=256, ge=1, description="Most writes in progress or waiting, of `CCQ_MAX_WAITING`."
+    )
+    max_memory_bytes: int | None = Field(
+        default=None,
+        ge=1024,
+        description="Most memory that the bodies in progress may take: 12 times the length of JSON, 3 times that of a "
+        "model file. No limit by default.",
+    )
+    request_seconds: float = Field(
+        default=60,
+        gt=0,
+        description="Longest that a request may take, the arrival of its body included; then it gets the problem "
+        "`timeout`.",
+    )
     search_threads: int = Field(
         default_factory=_cpus,
         ge=1,
@@ -86,4 +135,15 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level that is logged."
     )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="`text` for people, `json` for programs: one object a line."
+    )
     access_log: bool = Field(default=False, description="Log every request.")
+    slow_ms: int = Field(
+        default=1000, ge=0, description="Requests that take longer are logged, in milliseconds; 0 logs none for that."
+    )
+    metrics_open: bool = Field(default=False, description="Give /metrics to anyone, not to `admin` keys alone.")
+    otel_endpoint: str | None = Field(
+        default=None,
+        description="Where to send traces by OTLP over HTTP, as in `http://collector:4318/v1/traces`.",
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+
+from service import deadline
 
 T = TypeVar("T")
 
@@ -26,5 +27,10 @@ class Workers:
         self._limiter = anyio.CapacityLimiter(threads)
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
-        """The result of `work(*args)`, done in a thread."""
-        return await anyio.to_thread.run_sync(functools.partial(work, *args), limiter=self._limiter)
+        """The result of `work(*args)`, done in a thread; RequestTimeoutError if its turn comes too late."""
+
+        def begin() -> T:
+            deadline.check()
+            return work(*args)
+
+        return await anyio.to_thread.run_sync(begin, limiter=self._limiter)

@@ -11,32 +11,31 @@ from service import errors
 from service.body import json_body, parse, read_json
 from service.catalog import Catalog, Entry
 from service.errors import Fault, UnknownModelError
-from service.problems import problem_responses
 from service.responses import Json
-from service.routes.common import BODY_PROBLEMS, STORE_PROBLEMS, WRITE_PROBLEMS, RuntimeArg
+from service.routes.common import BODY_PROBLEMS, STORE_PROBLEMS, WRITE_PROBLEMS, NamedCollection, RuntimeArg
+from service.routes.guard import CallerArg, guarded, needs
 from service.schemas import examples
 from service.schemas.admin import CollectionInfo, CollectionList, CollectionRequest
-from service.schemas.names import CollectionPath
 
 router = APIRouter(prefix="/collections", tags=["collections"])
 
 
-@router.get("", response_model=CollectionList, responses=problem_responses(*STORE_PROBLEMS))
-async def list_(runtime: RuntimeArg) -> Response:
-    """All collections."""
-    return Json({"collections": [describe(entry) for entry in runtime.catalog.entries()]})
+@router.get("", dependencies=[needs("search")], response_model=CollectionList, responses=guarded(*STORE_PROBLEMS))
+async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
+    """All collections that the API key is good for."""
+    entries = [entry for entry in runtime.catalog.entries() if caller.sees(entry.record.name)]
+    return Json({"collections": [describe(entry) for entry in entries]})
 
 
 @router.put(
     "/{collection}",
+    dependencies=[needs("admin")],
     response_model=CollectionInfo,
-    responses=problem_responses(
-        *BODY_PROBLEMS, errors.UnknownModelError, errors.CollectionConflictError, *WRITE_PROBLEMS
-    )
+    responses=guarded(*BODY_PROBLEMS, errors.UnknownModelError, errors.CollectionConflictError, *WRITE_PROBLEMS)
     | {201: {"model": CollectionInfo, "description": "It is new."}},
     openapi_extra=json_body(CollectionRequest, **examples.COLLECTION),
 )
-async def put(request: Request, runtime: RuntimeArg, collection: CollectionPath) -> Response:
+async def put(request: Request, runtime: RuntimeArg, collection: NamedCollection) -> Response:
     """Create a collection. If it exists with the same model, nothing changes but its indexes."""
     body = await read_json(request, runtime.settings.max_body_bytes)
     return await runtime.writes.run(_put, runtime.catalog, collection, body)
@@ -44,20 +43,22 @@ async def put(request: Request, runtime: RuntimeArg, collection: CollectionPath)
 
 @router.get(
     "/{collection}",
+    dependencies=[needs("search")],
     response_model=CollectionInfo,
-    responses=problem_responses(errors.UnknownCollectionError, errors.InvalidRequestError),
+    responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError),
 )
-async def get(runtime: RuntimeArg, collection: CollectionPath) -> Response:
+async def get(runtime: RuntimeArg, collection: NamedCollection) -> Response:
     """One collection."""
     return Json(describe(runtime.catalog.entry(collection)))
 
 
 @router.delete(
     "/{collection}",
+    dependencies=[needs("admin")],
     status_code=204,
-    responses=problem_responses(errors.UnknownCollectionError, errors.InvalidRequestError, *WRITE_PROBLEMS),
+    responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError, *WRITE_PROBLEMS),
 )
-async def delete(runtime: RuntimeArg, collection: CollectionPath) -> Response:
+async def delete(runtime: RuntimeArg, collection: NamedCollection) -> Response:
     """Delete a collection with all its items. Its model stays."""
     await runtime.writes.run(runtime.catalog.drop_collection, collection)
     return Response(status_code=204)

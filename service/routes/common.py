@@ -9,9 +9,11 @@ from fastapi import Depends, Path, Request
 from starlette.convertors import Convertor, register_url_convertor
 
 from service import errors
+from service.access import caller_of
 from service.errors import Fault, InvalidRequestError
 from service.runtime import Runtime
-from service.schemas.names import check_id
+from service.schemas.names import CollectionPath, check_id
+from service.watching import note
 
 STORE_PROBLEMS = (errors.StorageError, errors.StorageBusyError)
 WRITE_PROBLEMS = (*STORE_PROBLEMS, errors.StorageFullError)
@@ -22,6 +24,7 @@ BODY_PROBLEMS = (
     errors.MediaTypeError,
     errors.EncodingError,
     errors.InvalidRequestError,
+    errors.MemoryLimitError,
 )
 COLLECTION_PROBLEMS = (
     errors.UnknownCollectionError,
@@ -52,7 +55,17 @@ async def _runtime(request: Request) -> Runtime:
 
 async def _collection_name(request: Request) -> str:
     settings = request.app.state.runtime.settings
-    return str(request.path_params.get("collection", settings.default_collection))
+    return _permitted(request, str(request.path_params.get("collection", settings.default_collection)))
+
+
+async def _named_collection(request: Request, collection: CollectionPath) -> str:
+    return _permitted(request, collection)
+
+
+def _permitted(request: Request, collection: str) -> str:
+    note(request.scope, collection=collection)
+    caller_of(request.scope).check_collection(collection)
+    return collection
 
 
 async def _item_id(
@@ -79,4 +92,7 @@ async def _item_id(
 
 RuntimeArg = Annotated[Runtime, Depends(_runtime)]
 CollectionName = Annotated[str, Depends(_collection_name)]
+"""The collection that the path names, or the default one; of those that the caller may use."""
+NamedCollection = Annotated[str, Depends(_named_collection)]
+"""The collection that the path names; of those that the caller may use."""
 ItemIdArg = Annotated[str, Depends(_item_id)]

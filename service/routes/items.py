@@ -13,7 +13,6 @@ from service.body import json_body, read_json
 from service.errors import Fault, InvalidRequestError
 from service.facets import count_values
 from service.items import delete_item, delete_items, get_item, list_items, prepare_items, store_items
-from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import (
     BODY_PROBLEMS,
@@ -24,11 +23,13 @@ from service.routes.common import (
     ItemIdArg,
     RuntimeArg,
 )
+from service.routes.guard import guarded, needs
 from service.schemas import examples
 from service.schemas.facets import FacetReply, FacetRequest
 from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
+from service.watching import note
 
 router = APIRouter(tags=["items"])
 
@@ -37,8 +38,9 @@ FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
 
 @router.post(
     "/index",
+    dependencies=[needs("write")],
     response_model=IndexReply,
-    responses=problem_responses(
+    responses=guarded(
         *COLLECTION_PROBLEMS, *BODY_PROBLEMS, *FEATURE_PROBLEMS, errors.DuplicateIdError, *WRITE_PROBLEMS
     ),
     openapi_extra=json_body(IndexRequest, **examples.INDEX),
@@ -57,8 +59,9 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
 
 @router.post(
     "/search",
+    dependencies=[needs("search")],
     response_model=SearchReply,
-    responses=problem_responses(
+    responses=guarded(
         *COLLECTION_PROBLEMS,
         *BODY_PROBLEMS,
         *FEATURE_PROBLEMS,
@@ -78,13 +81,16 @@ async def search(request: Request, runtime: RuntimeArg, name: CollectionName) ->
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.searches.search(collection, body)
+    found = await runtime.searches.search(collection, body)
+    note(request.scope, limit=found.limit, queries=found.queries)
+    return found.reply
 
 
 @router.post(
     "/facets",
+    dependencies=[needs("search")],
     response_model=FacetReply,
-    responses=problem_responses(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.TooManyValuesError, *STORE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.TooManyValuesError, *STORE_PROBLEMS),
     openapi_extra=json_body(FacetRequest, **examples.FACETS),
 )
 async def facets(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
@@ -96,8 +102,9 @@ async def facets(request: Request, runtime: RuntimeArg, name: CollectionName) ->
 
 @router.get(
     "/items",
+    dependencies=[needs("search")],
     response_model=ItemPage,
-    responses=problem_responses(*COLLECTION_PROBLEMS, errors.InvalidRequestError, *STORE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.InvalidRequestError, *STORE_PROBLEMS),
 )
 async def list_(
     runtime: RuntimeArg,
@@ -120,8 +127,9 @@ async def list_(
 
 @router.post(
     "/items/delete",
+    dependencies=[needs("write")],
     response_model=DeleteReply,
-    responses=problem_responses(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
     openapi_extra=json_body(DeleteRequest, **examples.DELETE),
 )
 async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
@@ -133,10 +141,9 @@ async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionNam
 
 @router.get(
     "/items/{id:text}",
+    dependencies=[needs("search")],
     response_model=StoredItem,
-    responses=problem_responses(
-        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS
-    ),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS),
 )
 async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
     """One item."""
@@ -146,10 +153,9 @@ async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> 
 
 @router.delete(
     "/items/{id:text}",
+    dependencies=[needs("write")],
     status_code=204,
-    responses=problem_responses(
-        *COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS
-    ),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS),
 )
 async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
     """Delete one item."""

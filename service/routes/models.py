@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from ccq_core.errors import ModelCorruptError, ModelFormatError, ModelTruncatedError, ModelVersionError
 from service import errors
-from service.body import read_bytes
+from service.access import Caller
+from service.body import read_file
 from service.catalog import Catalog
-from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import STORE_PROBLEMS, WRITE_PROBLEMS, RuntimeArg
+from service.routes.guard import CallerArg, guarded, needs
 from service.schemas.admin import ModelInfo, ModelList
 from service.schemas.names import ModelPath
 from service.store.interface import ModelRecord
@@ -25,26 +26,28 @@ FILE_TYPE = "application/octet-stream"
 _FILE: dict[str, Any] = {"content": {FILE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 
 
-@router.get("", response_model=ModelList, responses=problem_responses(*STORE_PROBLEMS))
-async def list_(runtime: RuntimeArg) -> Response:
-    """All models."""
+@router.get("", dependencies=[needs("search")], response_model=ModelList, responses=guarded(*STORE_PROBLEMS))
+async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
+    """All models; with an API key for some collections only those of these."""
 
     def work() -> Response:
-        catalog = runtime.catalog
-        return Json({"models": [describe(catalog, *found) for found in catalog.models()]})
+        found = [describe(runtime.catalog, caller, *found) for found in runtime.catalog.models()]
+        return Json({"models": [model for model in found if caller.collections is None or model["collections"]]})
 
     return await runtime.reads.run(work)
 
 
 @router.put(
     "/{model}",
+    dependencies=[needs("admin")],
     response_model=ModelInfo,
-    responses=problem_responses(
+    responses=guarded(
         errors.EmptyBodyError,
         errors.BodyTooLargeError,
         errors.EncodingError,
         errors.ModelInUseError,
         errors.InvalidRequestError,
+        errors.MemoryLimitError,
         ModelFormatError,
         ModelTruncatedError,
         ModelCorruptError,
@@ -54,54 +57,62 @@ async def list_(runtime: RuntimeArg) -> Response:
     | {201: {"model": ModelInfo, "description": "The name is new."}},
     openapi_extra={"requestBody": {"required": True, **_FILE}},
 )
-async def put(request: Request, runtime: RuntimeArg, model: ModelPath) -> Response:
-    """Upload a model file, as `CCQ.save` writes it. A file under a name that no collection uses is replaced."""
-    body = await read_bytes(request, runtime.settings.max_model_bytes)
+async def put(request: Request, runtime: RuntimeArg, caller: CallerArg, model: ModelPath) -> Response:
+    """Upload a model file, as `CCQ.save` writes it. A file under a name that no collection uses is replaced.
+
+    Not with an API key for some collections only.
+    """
+    caller.check_unlimited()
+    body = await read_file(request, runtime.settings.max_model_bytes)
 
     def work() -> Response:
         record, traits, new = runtime.catalog.put_model(model, body)
-        return Json(describe(runtime.catalog, record, traits), status_code=201 if new else 200)
+        return Json(describe(runtime.catalog, caller, record, traits), status_code=201 if new else 200)
 
     return await runtime.writes.run(work)
 
 
 @router.get(
     "/{model}",
+    dependencies=[needs("search")],
     response_model=ModelInfo,
-    responses=problem_responses(errors.UnknownModelError, errors.InvalidRequestError, *STORE_PROBLEMS)
+    responses=guarded(errors.UnknownModelError, errors.InvalidRequestError, *STORE_PROBLEMS)
     | {200: {**_FILE, "description": "What the model is, or with `file=true` its file."}},
 )
 async def get(
     runtime: RuntimeArg,
+    caller: CallerArg,
     model: ModelPath,
     file: Annotated[bool, Query(description="Give the model file itself instead.")] = False,
 ) -> Response:
-    """One model: what it is, or its file."""
+    """One model: what it is, or its file. With an API key for some collections only if one of them uses it."""
+    if not _used(runtime.catalog, caller, model):
+        caller.check_unlimited()
 
     def work() -> Response:
         if file:
             headers = {"Content-Disposition": f'attachment; filename="{model}.ccq"'}
             return Response(runtime.catalog.model_file(model), media_type=FILE_TYPE, headers=headers)
-        return Json(describe(runtime.catalog, *runtime.catalog.model(model)))
+        return Json(describe(runtime.catalog, caller, *runtime.catalog.model(model)))
 
     return await runtime.reads.run(work)
 
 
 @router.delete(
     "/{model}",
+    dependencies=[needs("admin")],
     status_code=204,
-    responses=problem_responses(
-        errors.UnknownModelError, errors.ModelInUseError, errors.InvalidRequestError, *WRITE_PROBLEMS
-    ),
+    responses=guarded(errors.UnknownModelError, errors.ModelInUseError, errors.InvalidRequestError, *WRITE_PROBLEMS),
 )
-async def delete(runtime: RuntimeArg, model: ModelPath) -> Response:
-    """Delete a model that no collection uses."""
+async def delete(runtime: RuntimeArg, caller: CallerArg, model: ModelPath) -> Response:
+    """Delete a model that no collection uses. Not with an API key for some collections only."""
+    caller.check_unlimited()
     await runtime.writes.run(runtime.catalog.delete_model, model)
     return Response(status_code=204)
 
 
-def describe(catalog: Catalog, record: ModelRecord, traits: Traits) -> dict[str, Any]:
-    """A model as `ModelInfo`."""
+def describe(catalog: Catalog, caller: Caller, record: ModelRecord, traits: Traits) -> dict[str, Any]:
+    """A model as `ModelInfo`, with those collections that the caller sees."""
     return {
         "name": record.name,
         "checksum": record.checksum,
@@ -111,5 +122,11 @@ def describe(catalog: Catalog, record: ModelRecord, traits: Traits) -> dict[str,
         "metric": traits.metric,
         "modalities": traits.modalities,
         "databases": traits.databases,
-        "collections": [entry.record.name for entry in catalog.entries() if entry.record.model == record.name],
+        "collections": _used(catalog, caller, record.name),
     }
+
+
+def _used(catalog: Catalog, caller: Caller, model: str) -> list[str]:
+    """The collections that use a model, of those that the caller sees."""
+    users = [entry.record.name for entry in catalog.entries() if entry.record.model == model]
+    return [name for name in users if caller.sees(name)]

@@ -6,11 +6,14 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ccq_core import __version__
-from service.errors import NotReadyError
+from service.errors import ForbiddenError, NotReadyError, UnauthenticatedError
 from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import RuntimeArg
+from service.routes.guard import SCRAPING, CallerArg, guarded, needs
 from service.schemas.admin import Status, Version
+from service.schemas.limits import Limits, limits
+from service.scrape import CONTENT_TYPE, scrape
 
 router = APIRouter(tags=["operations"])
 
@@ -38,3 +41,26 @@ async def readyz(runtime: RuntimeArg) -> Response:
 async def version() -> Response:
     """What runs here."""
     return Json({"name": "ccq-search", "version": __version__})
+
+
+@router.get("/limits", dependencies=[needs("search")], response_model=Limits, responses=guarded())
+async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
+    """How long, how many and how much a request may be, and how many at one time."""
+    dimensions = {
+        entry.record.name: {name: modality.dim for name, modality in entry.collection.model.modalities_.items()}
+        for entry in runtime.catalog.entries()
+        if entry.collection is not None and caller.sees(entry.record.name)
+    }
+    return Json(limits(runtime.settings, dimensions))
+
+
+@router.get(
+    "/metrics",
+    dependencies=[SCRAPING],
+    response_class=Response,
+    responses=problem_responses(UnauthenticatedError, ForbiddenError)
+    | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}},
+)
+async def metrics(runtime: RuntimeArg) -> Response:
+    """What the server has counted and measured, for Prometheus."""
+    return Response(scrape(runtime.catalog), headers={"Content-Type": CONTENT_TYPE})

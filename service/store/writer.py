@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from service import deadline, metrics
 from service.errors import StorageError
 from service.store.connection import storage_errors
 
@@ -36,11 +38,14 @@ class _Write:
         What it does within a transaction. It may be called again if others failed together with it.
     publish:
         What is to be done once it is durable.
+    expires:
+        When the request is over that it belongs to: then it is not begun any more.
     """
 
     def __init__(self, work: Callable[[apsw.Cursor], Any], publish: Callable[[Any], None]) -> None:
         self.work = work
         self.publish = publish
+        self.expires = deadline.expires()
         self.done: Future[Any] = Future()
         self.result: Any = None
         self.error: Exception | None = None
@@ -94,6 +99,8 @@ class Writer:
         ------
         StorageFullError, StorageBusyError, StorageError
             Nothing was changed. StorageError also after `close`.
+        RequestTimeoutError
+            It had waited for too long, and was not begun.
         """
         write = _Write(work, publish)
         with self._accepting:
@@ -172,6 +179,7 @@ class Writer:
             for write in writes:
                 db.execute("SAVEPOINT write")
                 try:
+                    deadline.check(write.expires)
                     with storage_errors():
                         write.result = write.work(db)
                 except Exception as error:
@@ -180,7 +188,9 @@ class Writer:
                         raise
                     db.execute("ROLLBACK TO write")
                 db.execute("RELEASE write")
+            began = time.perf_counter()
             db.execute("COMMIT")
+            metrics.committed(time.perf_counter() - began)
         except BaseException:
             if self._connection.in_transaction:
                 with suppress(apsw.Error):

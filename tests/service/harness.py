@@ -115,7 +115,13 @@ class ServerProcess:
     """A real server in a process of its own, on a free port of the loopback."""
 
     def __init__(
-        self, data: Path, model: Path | None = None, *, stderr: Path | None = None, **environment: str
+        self,
+        data: Path,
+        model: Path | None = None,
+        *,
+        stderr: Path | None = None,
+        scheme: str = "http",
+        **environment: str,
     ) -> None:
         argument = "None" if model is None else f"Path({str(model)!r})"
         code = (
@@ -133,7 +139,7 @@ class ServerProcess:
         line = self.process.stdout.readline()
         self.url = line.split()[-1] if line else ""
         self.client = httpx.Client(base_url=self.url, timeout=30)
-        if not line.startswith("ccq serve: listening on http://127.0.0.1:"):
+        if not line.startswith(f"ccq serve: listening on {scheme}://127.0.0.1:"):
             self.kill()
             raise AssertionError(f"the server did not start, it said {line!r}")
 

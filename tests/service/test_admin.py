@@ -151,6 +151,7 @@ def test_a_collection_is_created_once(bare):
     info = {
         "name": "c",
         "model": "tiny",
+        "indexes": [],
         "state": "ready",
         "items": 0,
         "databases": {"image": 0, "text": 0, "pair": 0},
@@ -212,6 +213,7 @@ def test_a_collection_that_cannot_be_loaded_is_told_and_the_others_serve(filled)
     assert filled.ok("GET", "/collections/default") == {
         "name": "default",
         "model": "tiny",
+        "indexes": [],
         "state": "failed",
         "items": None,
         "databases": None,

@@ -93,3 +93,10 @@ def test_head_is_answered_as_get_without_a_body(start):
         assert (head.status_code, head.content) == (get.status_code, b"")
         assert head.headers["content-type"] == get.headers["content-type"]
     assert server.client.get("/livez").status_code == 200  # the connection is in order
+
+
+def test_a_request_whose_body_does_not_arrive_gets_a_problem(start):
+    server = start(CCQ_REQUEST_SECONDS="0.5", CCQ_MAX_WAITING="1")
+    assert_problem(HalfRequest(server).finish(), 503, "timeout")
+    assert server.client.get("/items").status_code == 200  # it made room
+    assert server.stop() == 0

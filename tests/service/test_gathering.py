@@ -155,7 +155,7 @@ def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
     answers = dict(search_together(collection, [small, large, small, large, small], service.settings))
     service.close()
     assert [isinstance(answers[i], ReplyTooLargeError) for i in range(5)] == [False, True] * 2 + [False]
-    assert answers[0]["results"] == answers[2]["results"] == answers[4]["results"]
+    assert answers[0].reply["results"] == answers[2].reply["results"] == answers[4].reply["results"]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

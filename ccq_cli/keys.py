@@ -1,0 +1,95 @@
+"""`ccq keys`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from pydantic import ValidationError
+from rich.table import Table
+
+from ccq_cli.console import err, out
+from service import keys
+from service.errors import StartError
+from service.keys import FILE_NAME, Scope
+from service.schemas.names import NAME_RULE
+
+_data = click.option(
+    "--data",
+    envvar="CCQ_DATA",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Data directory of the service.",
+)
+
+
+def _told(function: Callable[..., None]) -> Callable[..., None]:
+    """Tell a file of keys that cannot be used in one line."""
+
+    @wraps(function)
+    def wrapped(**options: Any) -> None:
+        try:
+            function(**options)
+        except StartError as error:
+            raise click.ClickException(str(error)) from None
+
+    return wrapped
+
+
+@click.group("keys")
+def command() -> None:
+    """Create, list and delete the API keys of a service. A service that runs follows within a second."""
+
+
+@command.command("create")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(get_args(Scope)),
+    help="What the key allows; may be repeated. admin includes the others.",
+)
+@click.option("--collection", "collections", multiple=True, help="Only for this collection; may be repeated.")
+@_data
+@_told
+def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], data: Path) -> None:
+    """Create an API key, and print it: it is kept nowhere."""
+    try:
+        secret, key = keys.new(name, scopes, collections or None)
+    except ValidationError:
+        raise click.BadParameter(f"expected names of keys and collections of {NAME_RULE}") from None
+    with keys.changed(data) as known:
+        if name in known:
+            raise click.ClickException(f"there is a key {name!r} already: delete it, or choose another name")
+        known[name] = key
+    err.print(f"Key {name!r} of {data}. It is shown this once:")
+    out.print(secret)
+
+
+@command.command("list")
+@_data
+@_told
+def list_(data: Path) -> None:
+    """List the API keys: what is known of them, not the keys themselves."""
+    table = Table("name", "scopes", "collections", "created")
+    for key in keys.read(data / FILE_NAME).values():
+        collections = "all" if key.collections is None else ", ".join(key.collections)
+        table.add_row(key.name, ", ".join(key.scopes), collections, key.created)
+    out.print(table)
+
+
+@command.command("delete")
+@click.argument("name")
+@_data
+@_told
+def delete(name: str, data: Path) -> None:
+    """Delete an API key: it is not valid any more."""
+    with keys.changed(data) as known:
+        if known.pop(name, None) is None:
+            raise click.ClickException(f"there is no key {name!r}")
+    out.print(f"deleted key {name!r}")

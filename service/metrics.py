@@ -1,0 +1,83 @@
+"""What the service counts and measures, for GET /metrics. Knows nothing of the rest, so that anything may call it.
+
+One set for the process, as with loggers: what is counted deep down need not be handed its counter. Each label has a
+bounded number of values, whatever clients send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from ccq_core.table import TableView
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+PlatformCollector(registry=REGISTRY)
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+_REQUESTS = Counter("ccq_requests", "Requests that were answered.", ["route", "method", "status"], registry=REGISTRY)
+_REQUEST_SECONDS = Histogram(
+    "ccq_request_seconds",
+    "How long requests took, the arrival of their bodies included.",
+    ["route"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+_IN_PROGRESS = Gauge("ccq_requests_in_progress", "Requests in progress or waiting.", registry=REGISTRY)
+_ROWS = Counter("ccq_rows_scanned", "Code rows that searches went through, once for each query.", registry=REGISTRY)
+_BYTES = Counter(
+    "ccq_bytes_scanned", "Bytes of codes that searches went through, once for all queries of a pass.", registry=REGISTRY
+)
+_TOGETHER = Histogram(
+    "ccq_searches_per_pass",
+    "Requests that were answered together, in one pass over the codes.",
+    buckets=(1, 2, 4, 8, 16, 32, 64),
+    registry=REGISTRY,
+)
+_COMMIT_SECONDS = Histogram(
+    "ccq_commit_seconds", "How long commits took, until they were on disk.", buckets=_SECONDS, registry=REGISTRY
+)
+
+
+def began() -> None:
+    """A request has come."""
+    _IN_PROGRESS.inc()
+
+
+def answered(route: str, method: str, status: int, seconds: float) -> None:
+    """A request that had come has ended; `route` is the template of its path."""
+    _IN_PROGRESS.dec()
+    _REQUESTS.labels(route, method if method in _METHODS else "other", status).inc()
+    _REQUEST_SECONDS.labels(route).observe(seconds)
+
+
+def scanned(tables: Iterable[TableView], queries: int, allowed: Sized | None) -> None:
+    """A pass over some tables begins, for so many queries; `allowed` are the only items that it looks at."""
+    for table in tables:
+        rows = table.rows if allowed is None else min(table.rows, len(allowed))
+        _ROWS.inc(rows * queries)
+        _BYTES.inc(rows * table.width)
+
+
+def gathered(searches: int) -> None:
+    """So many requests are answered together."""
+    _TOGETHER.observe(searches)
+
+
+def committed(seconds: float) -> None:
+    """A commit took so long."""
+    _COMMIT_SECONDS.observe(seconds)
