@@ -25,6 +25,7 @@ VERBS = {
     "index": "Send feature arrays to a running service.",
     "search": "Search a running service.",
     "bench": "Measure scanning, encoding and training on this machine.",
+    "check": "Check every page and code of a data directory.",
     "health": "Ask whether a running service is ready.",
 }
 

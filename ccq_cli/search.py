@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import click
@@ -21,8 +22,14 @@ from ccq_core.features import check_array
 @click.argument("query", nargs=-1, required=True)
 @click.option("--row", type=click.IntRange(0), default=0, show_default=True, help="Row of the arrays to search with.")
 @click.option("--database", multiple=True, help="image, text, pair, ...; given several times: one merged ranking.")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--unlike", multiple=True, metavar="ITEM", help="A stored item to search away from; may be repeated.")
+@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="How many results, or groups.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="How many to pass over.")
+@click.option("--score-threshold", type=float, help="Only results with a score of at least this.")
 @click.option("--filter", "condition", help="Filter on payloads, as JSON.")
+@click.option("--group-by", metavar="KEY", help="The best groups of results with the same value in their payload.")
+@click.option("--group-size", type=click.IntRange(1), help="How many results a group has; 1 by default.")
+@click.option("--payload", multiple=True, metavar="KEY", help="Only this of the payload, as in a.b; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="The service's reply, for programs.")
 @service_options
 @collection_option
@@ -30,8 +37,14 @@ def command(
     query: tuple[str, ...],
     row: int,
     database: tuple[str, ...],
+    unlike: tuple[str, ...],
     limit: int,
+    offset: int,
+    score_threshold: float | None,
     condition: str | None,
+    group_by: str | None,
+    group_size: int | None,
+    payload: tuple[str, ...],
     as_json: bool,
     url: str,
     api_key: str | None,
@@ -39,14 +52,20 @@ def command(
 ) -> None:
     """Search a running service.
 
-    QUERY is id=ITEM for the neighbours of a stored item, or NAME=FILE.npy for each modality of the query.
+    QUERY is id=ITEM for the neighbours of a stored item (repeated: of what several have in common), or NAME=FILE.npy
+    for each modality of the query.
     """
-    body: dict[str, Any] = {"limit": limit}
-    if len(query) == 1 and query[0].startswith("id="):
-        body["query_id"] = query[0].removeprefix("id=")
-    else:
-        features = read_features(query, vectors=True)
-        body["query"] = {name: to_base64(_row(name, array, row)) for name, array in features.items()}
+    body: dict[str, Any] = {"limit": limit, **_query(query, row, unlike)}
+    if score_threshold is not None and not math.isfinite(score_threshold):
+        raise click.BadParameter(f"--score-threshold: expected a number, got {score_threshold}")
+    options = {
+        "offset": offset or None,
+        "score_threshold": score_threshold,
+        "group_by": group_by,
+        "group_size": group_size,
+        "with_payload": list(payload) or None,
+    }
+    body |= {name: value for name, value in options.items() if value is not None}
     names = [name for given in database for name in given.split(",")]
     if names:
         body["database"] = names if len(names) > 1 else names[0]
@@ -61,12 +80,32 @@ def command(
     if as_json:
         click.echo(json.dumps(reply))
         return
-    table = Table("rank", "id", "database", "score", "payload")
-    for rank, hit in enumerate(reply["results"], 1):
-        payload = "" if hit.get("payload") is None else json.dumps(hit["payload"], ensure_ascii=False)
-        table.add_row(str(rank), hit["id"], hit["database"], f"{hit['score']:.4f}", payload)
-    out.print(table)
+    _print(reply["results"], offset, grouped=group_by is not None)
     out.print(f"{reply['took_ms']:.1f} ms")
+
+
+def _query(query: tuple[str, ...], row: int, unlike: tuple[str, ...]) -> dict[str, Any]:
+    """The part of the request that says what to search for."""
+    if all(given.startswith("id=") for given in query):
+        ids = [given.removeprefix("id=") for given in query]
+        return {"query_id": ids[0]} if len(ids) == 1 and not unlike else _by_examples(ids, unlike)
+    arrays = read_features(query, vectors=True)
+    features = {name: to_base64(_row(name, array, row)) for name, array in arrays.items()}
+    return _by_examples([features], unlike) if unlike else {"query": features}
+
+
+def _by_examples(positive: list[Any], negative: tuple[str, ...]) -> dict[str, Any]:
+    return {"query_by": {"positive": positive, "negative": negative}}
+
+
+def _print(results: list[dict[str, Any]], offset: int, grouped: bool) -> None:
+    table = Table("rank", *(["group"] if grouped else []), "id", "database", "score", "payload")
+    for rank, result in enumerate(results, offset + 1):
+        group = [json.dumps(result["key"], ensure_ascii=False)] if grouped else []
+        for hit in result["hits"] if grouped else [result]:
+            payload = "" if hit.get("payload") is None else json.dumps(hit["payload"], ensure_ascii=False)
+            table.add_row(str(rank), *group, hit["id"], hit["database"], f"{hit['score']:.4f}", payload)
+    out.print(table)
 
 
 def _row(name: str, table: NDArray[Any], row: int) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.problems import Problem
 from service.schemas.admin import CollectionRequest
+from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
 
@@ -32,7 +33,7 @@ TAGS = [
 ]
 
 # Bodies that routes read themselves (see `service.body`), so FastAPI does not know them.
-BODIES = (IndexRequest, SearchRequest, DeleteRequest, CollectionRequest, Problem)
+BODIES = (IndexRequest, SearchRequest, FacetRequest, DeleteRequest, CollectionRequest, Problem)
 _REFERENCE = "#/components/schemas/{model}"
 
 

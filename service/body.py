@@ -25,13 +25,13 @@ from service.errors import (
     MediaTypeError,
 )
 from service.places import Location, shorten
-from service.schemas.filters import TAGS
+from service.schemas import filters, search
 
 T = TypeVar("T", bound=BaseModel)
 
 _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
 _NOT_A_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
-_TAGS = frozenset(TAGS.values())
+_TAGS = frozenset((*filters.TAGS.values(), *search.TAGS.values()))
 MOST_BRACKETS = 1 << 20  # a list or an object of three bytes takes a hundred in memory
 # What a body takes in memory until it is dealt with, in its own lengths: with all that is made of it.
 _JSON_MEMORY = 12

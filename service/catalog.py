@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ class Entry:
 
     Attributes
     ----------
+    indexes:
+        Payload keys that are indexed.
     collection:
         Set once it is loaded.
     failure:
@@ -45,6 +48,7 @@ class Entry:
     """
 
     record: CollectionRecord
+    indexes: list[str]
     collection: Collection | None = None
     failure: str | None = None
     done: int = 0
@@ -73,7 +77,7 @@ class Catalog:
         self._store = store
         self._changing = threading.Lock()
         self._traits = KnownTraits(store)
-        self._entries = {record.name: Entry(record) for record in store.collections()}
+        self._entries = {record.name: Entry(record, store.indexed_keys(record)) for record in store.collections()}
         self._stopping = threading.Event()
         self._loader: threading.Thread | None = None
 
@@ -141,8 +145,10 @@ class Catalog:
         """One collection, loaded; raises what `entry` and `Entry.loaded` raise. Quick: no lock, no disk."""
         return self.entry(name).loaded()
 
-    def create_collection(self, name: str, model: str) -> tuple[Entry, bool]:
+    def create_collection(self, name: str, model: str, indexes: Sequence[str] | None = None) -> tuple[Entry, bool]:
         """The collection, and whether it is new. One that could not be loaded is loaded again.
+
+        `indexes`: payload keys to index, and no others; None leaves them as they are.
 
         Raises
         ------
@@ -152,12 +158,14 @@ class Catalog:
             record, new = self._store.create_collection(name, model)
             entry = self._entries.get(name)
             if entry is None or entry.failure is not None:
-                entry = self._entries[name] = Entry(record)
+                entry = self._entries[name] = Entry(record, self._store.indexed_keys(record))
                 try:
                     entry.collection = Collection(self._store, record, self._model_of(record))
                 except BaseException as error:  # the store has it already: it can be deleted, or created once more
                     entry.failure = str(error)
                     raise
+            if indexes is not None and self._store.index_keys(record, indexes):
+                entry.indexes = self._store.indexed_keys(record)
             return entry, new
 
     def drop_collection(self, name: str) -> None:

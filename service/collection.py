@@ -1,9 +1,9 @@
 """A collection in memory: code tables that follow the store, and views of them that searches read.
 
-The store is the truth. A write is one transaction of the store; once it is committed the tables are brought to the same
-version and published as a new `View`, and only then the write returns. So what was acknowledged is durable and seen by
-every search that starts afterwards. Should anything fail between commit and publishing, the tables are thrown away and
-loaded again from the store: memory never stays behind it, and never runs ahead.
+The store is the truth. Once it has committed a write, its one writing thread brings the tables to the same version and
+publishes them as a new `View`, and only then the write returns. So what was acknowledged is durable and seen by every
+search that starts afterwards. Should anything fail between commit and publishing, the tables are thrown away and loaded
+again from the store: memory never stays behind it, and never runs ahead.
 
 A search takes a snapshot of the store and the view of the same version, so codes, ids and payloads are of one moment.
 """
@@ -11,7 +11,6 @@ A search takes a snapshot of the store and the view of the same version, so code
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,13 +18,12 @@ from dataclasses import dataclass
 
 from ccq_core import CCQ
 from ccq_core.table import CodeTable, TableView
-from service.errors import StorageError
-from service.records import Codes, Layout
+from service.errors import StorageError, UnavailableError
+from service.records import Bytes, Codes, Layout
 from service.store.interface import Change, CollectionRecord, NewItem, Seqs, Snapshot, Store
 
 log = logging.getLogger(__name__)
 
-LOAD_CHUNK = 1 << 16
 _TRIES = 50
 _PAUSE_SECONDS = 0.0005
 
@@ -50,6 +48,11 @@ class View:
     items: int
     tables: Mapping[str, TableView]
 
+    def codes(self, seq: int) -> dict[str, Bytes]:
+        """An item's code row (M + 1,) uint8 in each of the databases that it is in, in their order."""
+        found = {name: table.get(seq) for name, table in self.tables.items()}
+        return {name: row for name, row in found.items() if row is not None}
+
 
 class Collection:
     """One collection, loaded.
@@ -71,7 +74,6 @@ class Collection:
         self.model = model
         self.layout = Layout.of(model)
         self._store = store
-        self._writing = threading.Lock()
         self._tables, self._view = self._load(progress)
 
     @property
@@ -98,43 +100,44 @@ class Collection:
         StorageFullError, StorageBusyError, StorageError
             Nothing was changed.
         """
-        with self._write():
-            self._follow(self._store.upsert(self.record, items), codes)
 
-    def delete_ids(self, ids: Iterable[str]) -> int:
+        def publish(change: Change) -> None:
+            self._follow(change, codes)
+
+        with self._in_step():
+            self._store.upsert(self.record, items, self.layout.pack(codes), publish)
+
+    def delete_ids(self, ids: Sequence[str]) -> int:
         """Delete the items with these ids that exist; how many. Raises what `upsert` raises."""
-        with self._write():
-            return self._follow(self._store.delete_ids(self.record, ids))
+        with self._in_step():
+            return len(self._store.delete_ids(self.record, ids, self._follow).removed)
 
     def delete_where(self, matches: Callable[[Snapshot], Iterable[int]]) -> int:
         """Delete the items whose seq `matches` finds in a snapshot; how many. Raises what `upsert` raises."""
-        with self._write():  # no other write comes between the snapshot and the deletion
-            with self._store.snapshot(self.record) as snapshot:
-                seqs = list(matches(snapshot))
-            return self._follow(self._store.delete_seqs(self.record, seqs)) if seqs else 0
+        with self._in_step():
+            change = self._store.delete_where(self.record, matches, self._follow)
+            return 0 if change is None else len(change.removed)
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
-        """One write at a time; afterwards, whatever happened, memory is what the store is."""
-        with self._writing:
+    def _in_step(self) -> Iterator[None]:
+        """One write; if it fails, memory is what the store is all the same."""
+        try:
+            yield
+        except UnavailableError:
             try:
-                yield
-            except BaseException:
-                try:
-                    self._catch_up()
-                except Exception:  # the first error is the one to tell; the next search or write tries again
-                    log.debug("collection %r: not loaded again", self.record.name, exc_info=True)
-                raise
+                self._store.exclusively(self._catch_up)
+            except Exception:  # the first error is the one to tell; the next search or write tries again
+                log.debug("collection %r: not loaded again", self.record.name, exc_info=True)
+            raise
 
-    def _follow(self, change: Change, codes: Codes | None = None) -> int:
-        """Bring the tables to a version that was committed, and publish it. Returns how many items were removed."""
+    def _follow(self, change: Change, codes: Codes | None = None) -> None:
+        """Bring the tables to a version that was committed, and publish it."""
         try:
             self._apply(change, codes)
         except Exception:
             # The write is durable, so it has succeeded; the tables may hold a part of it.
             log.exception("collection %r: loading it again after a write", self.record.name)
             self._tables, self._view = self._load()
-        return len(change.removed)
 
     def _apply(self, change: Change, codes: Codes | None) -> None:
         view = self._view
@@ -143,8 +146,7 @@ class Collection:
         for i, table in enumerate(self._tables.values()):
             table.delete(change.removed)
             if codes is not None:
-                present = codes.present[:, i]
-                table.append(change.added[present], codes.rows[present, i])
+                table.append(*codes.of(i, change.added))
         items = view.items + len(change.added) - len(change.removed)
         self._view = _view_of(change.version, items, self._tables)
 
@@ -173,14 +175,17 @@ class Collection:
                     stack.push(attempt.pop_all())
                     return view, snapshot
             time.sleep(_PAUSE_SECONDS)  # a write is committed and about to be published, or was just published
-        with self._writing:  # writes come too fast, or a failed one left memory behind
+
+        def alone() -> tuple[View, Snapshot]:
             self._catch_up()
             return self._view, stack.enter_context(self._store.snapshot(self.record))
+
+        return self._store.exclusively(alone)  # writes come too fast, or a failed one left memory behind
 
     # -- memory and store ------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Load again unless memory is at the store's version. Only while holding the lock of writes."""
+        """Load again unless memory is at the store's version. Only while nothing is written."""
         with self._store.snapshot(self.record) as snapshot:
             current = snapshot.version == self._view.version
         if not current:
@@ -189,13 +194,20 @@ class Collection:
 
     def _load(self, progress: Progress = lambda _done, _all: None) -> tuple[dict[str, CodeTable], View]:
         tables = {database: CodeTable(self.layout.width) for database in self.layout.databases}
-        items = 0
+        read = 0
         with self._store.snapshot(self.record) as snapshot:
-            total = snapshot.count()
-            for seqs, records in snapshot.records(LOAD_CHUNK):
+            items, gone = snapshot.count(), snapshot.gone()
+            for seqs, records in snapshot.codes():
                 self._append(tables, seqs, records)
-                items += len(seqs)
-                progress(items, total)
+                read += len(seqs)
+                progress(min(read, items), items)
+            for table in tables.values():
+                table.delete(gone)
+            if read - len(gone) != items:
+                raise StorageError(
+                    f"collection {self.record.name!r}: {items} items, but codes of {read - len(gone)}: restore a "
+                    "snapshot, or make the collection anew"
+                )
             return tables, _view_of(snapshot.version, items, tables)
 
     def _append(self, tables: Mapping[str, CodeTable], seqs: Seqs, records: bytes) -> None:
@@ -208,8 +220,7 @@ class Collection:
                 f"collection {self.record.name!r}: {len(seqs)} items with codes of another length than the model's"
             )
         for i, table in enumerate(tables.values()):
-            present = codes.present[:, i]
-            table.append(seqs[present], codes.rows[present, i])
+            table.append(*codes.of(i, seqs))
 
 
 def _view_of(version: int, items: int, tables: Mapping[str, CodeTable]) -> View:

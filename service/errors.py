@@ -21,6 +21,7 @@
     │   ├── EncodingError                   the body is compressed
     │   ├── BodyTooLargeError               the body is longer than the settings allow
     │   ├── ReplyTooLargeError              the reply would be longer than the settings allow
+    │   ├── TooManyValuesError              more distinct values than the settings allow to count
     │   ├── InvalidRequestError             a part of the request is missing, unknown or of a wrong kind
     │   ├── CoreInputError                  the core refuses a part of the request, `cause` says why
     │   ├── DuplicateIdError                the same id twice in one request
@@ -159,6 +160,10 @@ class EncodingError(RequestError):
 
 class ReplyTooLargeError(RequestError):
     """The reply would be longer than the settings allow."""
+
+
+class TooManyValuesError(RequestError):
+    """There are more distinct values than the settings allow to count."""
 
 
 class BodyTooLargeError(RequestError):

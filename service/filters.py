@@ -8,12 +8,14 @@ neither `match` nor `range`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 
+from service.candidates import candidates
 from service.integers import has_huge_number, refuse_wide_integers
 from service.payloads import load_payload
 from service.schemas.filters import (
@@ -26,7 +28,8 @@ from service.schemas.filters import (
     MatchCondition,
     Range,
 )
-from service.store.interface import Snapshot
+from service.store.interface import Seqs, Snapshot
+from service.values import comparable, flat, values_at
 
 Test = Callable[[str, Any], bool]
 
@@ -44,10 +47,13 @@ class Predicate:
 
     Attributes
     ----------
+    given:
+        The filter itself.
     needs_payload:
         Whether it looks at payloads at all, or only at ids.
     """
 
+    given: Filter
     _test: Test
     needs_payload: bool
 
@@ -55,9 +61,16 @@ class Predicate:
         """Whether the item with this id and stored payload matches."""
         return self._test(item_id, load_payload(item_id, payload) if self.needs_payload else None)
 
-    def seqs(self, snapshot: Snapshot) -> list[int]:
-        """Ascending sequence numbers of the items that match."""
-        return [seq for seq, item_id, payload in snapshot.scan(self.needs_payload) if self(item_id, payload)]
+    def seqs(self, snapshot: Snapshot) -> Seqs:
+        """Ascending sequence numbers of the items that match. Payloads are read only where indexes do not tell."""
+        found = candidates(self.given, snapshot)
+        if found is not None and found.exact:
+            return found.seqs
+        if found is None:
+            texts = snapshot.scan(self.needs_payload)
+        else:
+            texts = snapshot.texts(found.seqs.tolist(), self.needs_payload)
+        return np.fromiter((seq for seq, item_id, payload in texts if self(item_id, payload)), dtype=np.int64)
 
 
 def compile_filter(given: Filter, body: bytes) -> Predicate:
@@ -71,20 +84,12 @@ def compile_filter(given: Filter, body: bytes) -> Predicate:
     if has_huge_number(orjson.dumps(given, default=vars)):
         refuse_wide_integers(body, [("filter",)])
     needs_payload = any(not isinstance(condition, (IdsCondition, Filter)) for condition in _walk(given))
-    return Predicate(_filter_test(given), needs_payload)
+    return Predicate(given, _filter_test(given), needs_payload)
 
 
 def has_gap(given: Filter) -> bool:
     """Whether a filter, or one in it, has no conditions, or a list no values: such a part holds always or never."""
     return any(_is_gap(condition) for condition in (given, *_walk(given)))
-
-
-def values_at(payload: Any, steps: Sequence[str]) -> list[Any]:
-    """What a payload has under a key path: values that are no arrays, and arrays as they are."""
-    found = [payload]
-    for step in steps:
-        found = [value[step] for value in _flat(found) if isinstance(value, dict) and step in value]
-    return found
 
 
 def _walk(given: Filter) -> Iterator[Condition]:
@@ -128,12 +133,12 @@ def _condition_test(condition: Condition) -> Test:
         wanted = condition.exists
         return lambda _, payload: bool(values_at(payload, steps)) is wanted
     holds = _match_test(condition.match) if isinstance(condition, MatchCondition) else _range_test(condition.range)
-    return lambda _, payload: any(holds(value) for value in _flat(values_at(payload, steps)))
+    return lambda _, payload: any(holds(value) for value in flat(values_at(payload, steps)))
 
 
 def _match_test(match: Match) -> Callable[[Any], bool]:
-    wanted = frozenset(map(_comparable, [match.value] if match.any is None else match.any))
-    return lambda value: not isinstance(value, dict) and _comparable(value) in wanted
+    wanted = frozenset(map(comparable, [match.value] if match.any is None else match.any))
+    return lambda value: not isinstance(value, dict) and comparable(value) in wanted
 
 
 def _range_test(bounds: Range) -> Callable[[Any], bool]:
@@ -143,23 +148,3 @@ def _range_test(bounds: Range) -> Callable[[Any], bool]:
         and not isinstance(value, bool)
         and all(compare(value, bound) for compare, bound in tests)
     )
-
-
-def _comparable(value: Any) -> Any:
-    """The value so that only equals are equal: Python takes True for 1."""
-    return ("boolean", value) if isinstance(value, bool) else value
-
-
-def _flat(values: list[Any]) -> list[Any]:
-    """The values, with arrays replaced by their elements, and by theirs."""
-    if not any(isinstance(value, list) for value in values):
-        return values
-    flat: list[Any] = []
-    pending = values[::-1]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list):
-            pending.extend(reversed(value))
-        else:
-            flat.append(value)
-    return flat

@@ -21,10 +21,10 @@ from service.settings import Settings
 from service.workers import Workers
 
 MOST_TOGETHER = 64
-# Long bodies, filters, batches and a `limit` of 100 and more may take far longer than other searches, which should not
-# wait for them, and their replies may be long.
+# Long bodies, filters, batches, groups, pages behind a cursor, and a `limit` or `offset` of 100 and more may take far
+# longer than other searches, which should not wait for them, and their replies may be long.
 _MOST_BYTES = 1 << 18
-_ALONE = re.compile(rb'"filter"|"queries"|"limit"\s*:\s*\d{3}')
+_ALONE = re.compile(rb'"(?:filter|queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
 
 
 @dataclass(frozen=True)

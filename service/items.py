@@ -6,16 +6,19 @@ import base64
 import binascii
 import struct
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from service.body import parse
-from service.collection import Collection
+from service.collection import Collection, View
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
 from service.places import pointer, shorten
+from service.records import Codes
 from service.responses import stored_payload
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.settings import Settings
@@ -24,15 +27,22 @@ from service.store.interface import ItemRow, NewItem
 _BYTES_PER_ITEM = 100  # what is neither id nor payload
 
 
-def index_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
-    """Store the items of an `IndexRequest`; all or none.
+@dataclass(frozen=True)
+class Prepared:
+    """Items that are checked and encoded, to be stored. `start`: a reading of `time.perf_counter`."""
+
+    items: Sequence[NewItem]
+    codes: Codes
+    start: float
+
+
+def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Prepared:
+    """Check and encode the items of an `IndexRequest`.
 
     Raises
     ------
     RequestError
-        Any of those about bodies, features and ids: nothing was changed.
-    UnavailableError
-        From the store: nothing was changed.
+        Any of those about bodies, features and ids.
     """
     start = time.perf_counter()
     items = parse(body, IndexRequest, items=settings.max_batch_items).items
@@ -47,20 +57,30 @@ def index_items(collection: Collection, body: bytes, settings: Settings) -> dict
         collection.record.model,
     )
     codes = encode_items(vectors, collection.model)
-    records = collection.layout.pack(codes)
-    collection.upsert(
-        [NewItem(item.id, payload, record) for item, payload, record in zip(items, payloads, records, strict=True)],
-        codes,
-    )
-    return {"indexed": len(items), "took_ms": took_ms(start)}
+    new = [NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)]
+    return Prepared(new, codes, start)
+
+
+def store_items(collection: Collection, prepared: Prepared) -> dict[str, Any]:
+    """Store items, all or none; an `IndexReply`.
+
+    Raises
+    ------
+    UnknownCollectionError
+        The collection was deleted meanwhile.
+    UnavailableError
+        From the store: nothing was changed.
+    """
+    collection.upsert(prepared.items, prepared.codes)
+    return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
 
 
 def delete_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
-    """Delete what a `DeleteRequest` names; raises what `index_items` raises."""
+    """Delete what a `DeleteRequest` names; raises what `prepare_items` and `store_items` raise."""
     start = time.perf_counter()
     request = parse(body, DeleteRequest, ids=settings.max_batch_items)
     if request.ids is not None:
-        deleted = collection.delete_ids(dict.fromkeys(request.ids))
+        deleted = collection.delete_ids(list(dict.fromkeys(request.ids)))
     elif request.filter is not None and not has_gap(request.filter):
         matches = compile_filter(request.filter, body)
         deleted = collection.delete_where(matches.seqs)
@@ -85,11 +105,11 @@ def delete_item(collection: Collection, item_id: str) -> None:
 
 def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
     """One item as a `StoredItem`; UnknownItemError if there is none of this id."""
-    with collection.read() as (_, snapshot):
+    with collection.read() as (view, snapshot):
         row = snapshot.item(item_id)
     if row is None:
         raise _unknown(collection, item_id)
-    return _stored(collection, row)
+    return _stored(view, row)
 
 
 def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes: int) -> dict[str, Any]:
@@ -105,7 +125,7 @@ def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes
     after = 0 if cursor is None else _from_cursor(cursor)
     rows: list[ItemRow] = []
     size = 0
-    with collection.read() as (_, snapshot):
+    with collection.read() as (view, snapshot):
         for row in snapshot.page(after, limit + 1):
             size += reply_bytes(row.id, row.payload)
             if rows and (len(rows) == limit or size > max_bytes):
@@ -114,7 +134,7 @@ def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes
             rows.append(row)
         else:
             next_cursor = None
-    return {"items": [_stored(collection, row) for row in rows], "next_cursor": next_cursor}
+    return {"items": [_stored(view, row) for row in rows], "next_cursor": next_cursor}
 
 
 def reply_bytes(item_id: str, payload: bytes | None) -> int:
@@ -127,10 +147,8 @@ def took_ms(start: float) -> float:
     return round((time.perf_counter() - start) * 1e3, 3)
 
 
-def _stored(collection: Collection, row: ItemRow) -> dict[str, Any]:
-    present = collection.layout.unpack(row.record).present[0]
-    held = [name for name, has in zip(collection.layout.databases, present.tolist(), strict=True) if has]
-    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": held}
+def _stored(view: View, row: ItemRow) -> dict[str, Any]:
+    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": list(view.codes(row.seq))}
 
 
 def _refuse_duplicates(ids: list[str]) -> None:

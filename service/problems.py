@@ -68,6 +68,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.EncodingError: Kind(415, "unsupported_encoding", "The body is compressed"),
     errors.BodyTooLargeError: Kind(413, "body_too_large", "The body is too long"),
     errors.ReplyTooLargeError: Kind(422, "reply_too_large", "The reply would be too long"),
+    errors.TooManyValuesError: Kind(422, "too_many_values", "There are too many distinct values"),
     errors.InvalidRequestError: Kind(422, "invalid_request", "The request is not as it should be"),
     errors.CoreInputError: Kind(422, "invalid_input", "The numbers cannot be used"),
     errors.DuplicateIdError: Kind(422, "duplicate_id", "The same id is there twice"),

@@ -42,6 +42,13 @@ class Codes:
     def __len__(self) -> int:
         return len(self.present)
 
+    def of(self, database: int, seqs: NDArray[np.int64]) -> tuple[NDArray[np.int64], Bytes]:
+        """Sequence numbers, of those of all items, and code rows of the items that are in a database."""
+        present = self.present[:, database]
+        if present.all():  # as it mostly is: nothing has to be copied
+            return seqs, self.rows[:, database]
+        return seqs[present], self.rows[present, database]
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -73,11 +80,10 @@ class Layout:
         """Bytes per record."""
         return self.mask_bytes + len(self.databases) * self.width
 
-    def pack(self, codes: Codes) -> list[bytes]:
-        """A record for each item."""
+    def pack(self, codes: Codes) -> bytes:
+        """The items' records, joined."""
         mask = np.packbits(codes.present, axis=1, bitorder="little")
-        table = np.concatenate([mask, codes.rows.reshape(len(codes), -1)], axis=1)
-        return [row.tobytes() for row in table]
+        return np.concatenate([mask, codes.rows.reshape(len(codes), -1)], axis=1).tobytes()
 
     def unpack(self, records: bytes) -> Codes:
         """Codes of joined records.

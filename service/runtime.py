@@ -14,6 +14,8 @@ from service.store.interface import Store
 from service.store.sqlite import SQLiteStore
 from service.workers import Workers
 
+_WAITING = 256
+
 
 @dataclass(frozen=True)
 class Runtime:
@@ -25,6 +27,8 @@ class Runtime:
         Tells who asks, and what that caller may do.
     reads, writes:
         Threads for searches and other reads, and for writes.
+    commits:
+        Threads that wait for the disk: the more wait, the more are committed together.
     searches:
         Searches, gathered for the threads that are free.
     """
@@ -35,6 +39,7 @@ class Runtime:
     catalog: Catalog
     reads: Workers
     writes: Workers
+    commits: Workers
     searches: Gathering
 
     @classmethod
@@ -68,8 +73,8 @@ class Runtime:
             store.close()
             raise
         reads = Workers(settings.search_threads)
-        writes = Workers(settings.write_threads)
-        return cls(settings, access, store, catalog, reads, writes, Gathering(reads, settings))
+        writes, commits = Workers(settings.write_threads), Workers(_WAITING)
+        return cls(settings, access, store, catalog, reads, writes, commits, Gathering(reads, settings))
 
     def start(self) -> None:
         """Begin loading collections; requests may come already."""

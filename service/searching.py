@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import orjson
-from numpy.typing import NDArray
 
-from ccq_core.distances import DistanceTables
-from ccq_core.features import Float32
 from ccq_core.model import PAIR
-from ccq_core.scan import Keys
-from service import metrics
 from service.body import parse
 from service.collection import Collection, View
-from service.errors import Fault, InvalidRequestError, ReplyTooLargeError, UnknownDatabaseError, UnknownItemError
-from service.features import read_vectors
+from service.errors import Fault, InvalidRequestError, UnknownDatabaseError
 from service.filters import Predicate, compile_filter
-from service.items import reply_bytes, took_ms
+from service.grouping import form_groups, rows_to_group
+from service.hits import read_hits
+from service.items import took_ms
+from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
-from service.responses import stored_payload
+from service.query import Query
+from service.ranking import Job, Ranking, deepen, least_float32, rank
 from service.schemas.search import SearchRequest
 from service.settings import Settings
-from service.store.interface import ItemRow, Seqs, Snapshot
+from service.store.interface import Snapshot
 
-Texts = dict[int, tuple[str, orjson.Fragment | None]]
+Reply = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Answer:
     """What a search found, as `SearchReply`, and how many results were asked for by how many queries."""
 
-    reply: dict[str, Any]
+    reply: Reply
     limit: int
     queries: int
 
@@ -68,17 +64,10 @@ def search_together(
             jobs: dict[int, Job] = {}
             for i, search in searches.items():
                 with _kept(wrong, i):
-                    jobs[i] = search.job(collection, snapshot)
+                    jobs[i] = search.job(view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
-                    yield (
-                        i,
-                        Answer(
-                            {"results": searches[i].results(rankings, snapshot, settings), "took_ms": took_ms(start)},
-                            searches[i].request.limit,
-                            len(rankings),
-                        ),
-                    )
+                    yield i, searches[i].answer(jobs[i], rankings, view, snapshot, start)
     yield from wrong.items()
 
 
@@ -93,145 +82,95 @@ def _kept(wrong: dict[int, Exception], i: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Search:
-    """A request that was read and checked.
+    """A request that was read and checked."""
 
-    Attributes
-    ----------
-    latents:
-        (q, D) float32; None where a stored item is the query.
-    """
-
+    collection: Collection
+    settings: Settings
     request: SearchRequest
     databases: tuple[str, ...]
     predicate: Predicate | None
-    latents: Float32 | None
+    query: Query
+    cursor: Cursor | None
 
     @classmethod
     def read(cls, body: bytes, collection: Collection, settings: Settings) -> Self:
         request = parse(body, SearchRequest, queries=settings.max_batch_queries)
         _check_size(request, settings)
+        cursor = None if request.cursor is None else Cursor.read(request.cursor)
         databases = _databases(request, collection)
         predicate = None if request.filter is None else compile_filter(request.filter, body)
-        latents = None if request.query_id is not None else _latents(request, collection)
-        return cls(request, databases, predicate, latents)
+        return cls(collection, settings, request, databases, predicate, Query.read(request, collection), cursor)
 
-    def job(self, collection: Collection, snapshot: Snapshot) -> Job:
-        latents, exclude = self.latents, None
-        if latents is None:
-            item = _stored_item(self.request, collection, snapshot)
-            latents, exclude = _latent_of(item, collection), item.seq
-        tables = collection.model.distance_tables_latent(latents, metric=self.request.metric)
-        allowed = None if self.predicate is None else np.array(self.predicate.seqs(snapshot), dtype=np.int64)
-        return Job(tables, self.databases, self.request.limit, allowed, exclude)
+    def job(self, view: View, snapshot: Snapshot) -> Job:
+        request = self.request
+        latents, stored = self.query.resolve(self.collection, view, snapshot)
+        if self.cursor is not None:
+            self.cursor.check(self._digest(stored))
+        limit = request.limit
+        if request.group_by is not None:
+            limit = rows_to_group(request)
+        elif request.queries is None:
+            limit = rows_to_search(request, self.cursor, self.settings.max_limit)
+        return Job(
+            self.collection.model.distance_tables_latent(latents, metric=request.metric),
+            self.databases,
+            limit,
+            None if self.predicate is None else self.predicate.seqs(snapshot),
+            stored,
+            None if request.score_threshold is None else least_float32(request.score_threshold),
+        )
 
-    def results(self, rankings: Sequence[Ranking], snapshot: Snapshot, settings: Settings) -> list[Any]:
-        with_payload = self.request.with_payload
-        texts = _texts(snapshot, rankings, with_payload, settings.max_reply_bytes)
-        found = [_hits(ranking, self.databases, texts, with_payload) for ranking in rankings]
-        return found[0] if self.request.queries is None else found
+    def answer(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, start: float) -> Answer:
+        reply = {**self._reply(job, rankings, view, snapshot), "took_ms": took_ms(start)}
+        return Answer(reply, self.request.limit, len(rankings))
 
+    def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
+        if self.request.queries is not None:
+            return {"results": self._hits(rankings, snapshot)}
+        (ranking,) = rankings
+        if self.request.group_by is not None:
+            return {"results": self._groups(deepen(view, job, ranking), snapshot)}
+        most = self.settings.max_limit
+        page = cut_page(deepen(view, job, ranking, most + 1), self.request, self.cursor, most)
+        (hits,) = self._hits([page.rows], snapshot)
+        behind = Cursor.behind(page, self._digest(job.exclude)).write() if page.more else None
+        return {"results": hits, "next_cursor": behind}
 
-@dataclass(frozen=True)
-class Job:
-    """What to search for.
+    def _groups(self, rankings: Iterator[Ranking], snapshot: Snapshot) -> list[Any]:
+        ranking, groups = form_groups(rankings, self.request, snapshot, self.settings.max_reply_bytes)
+        parts = [ranking.take(np.array(group.rows)) for group in groups]
+        found = zip(groups, self._hits(parts, snapshot), strict=True)
+        return [{"key": group.value, "hits": hits} for group, hits in found]
 
-    Attributes
-    ----------
-    tables:
-        The look-up tables of q queries.
-    databases:
-        Names of one or several databases, searched as one.
-    limit:
-        How many rows; fewer come only where fewer qualify.
-    allowed:
-        Ascending sequence numbers of the items to look at; all by default.
-    exclude:
-        Sequence number of an item to leave out.
-    """
+    def _hits(self, rankings: Sequence[Ranking], snapshot: Snapshot) -> list[Any]:
+        return read_hits(rankings, self.databases, self.request, snapshot, self.settings.max_reply_bytes)
 
-    tables: DistanceTables
-    databases: tuple[str, ...]
-    limit: int
-    allowed: Seqs | None = None
-    exclude: int | None = None
-
-    @property
-    def wanted(self) -> int:
-        """How many rows from each database, of which the one left out may be one."""
-        return self.limit + (self.exclude is not None)
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The best rows for one query, best first.
-
-    Attributes
-    ----------
-    seqs:
-        (k,) sequence numbers of the items.
-    databases:
-        (k,) position of each row's database in the request.
-    distances, scores:
-        (k,) float32.
-    """
-
-    seqs: Seqs
-    databases: NDArray[np.intp]
-    distances: Float32
-    scores: Float32
-
-
-def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
-    """For each job one ranking per query: ties by order of insertion, then of databases."""
-    rankings: list[list[Ranking]] = [[] for _ in jobs]
-    for together in _groups(jobs):
-        first = jobs[together[0]]
-        tables = first.tables
-        if len(together) > 1:
-            tables = DistanceTables.joined([jobs[i].tables for i in together])
-        metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
-        found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
-        query = 0
-        for i in together:
-            for _ in range(len(jobs[i].tables)):
-                rankings[i].append(_ranking([hits[query] for hits in found], tables, query, jobs[i]))
-                query += 1
-    return rankings
-
-
-def _groups(jobs: Sequence[Job]) -> list[list[int]]:
-    """Positions of jobs that one search of the tables can serve."""
-    groups: dict[Hashable, list[int]] = {}
-    for i, job in enumerate(jobs):
-        key = (job.tables.metric, job.databases, job.wanted) if job.allowed is None else i
-        groups.setdefault(key, []).append(i)
-    return list(groups.values())
-
-
-def _ranking(parts: Sequence[tuple[Seqs, Keys]], tables: DistanceTables, query: int, job: Job) -> Ranking:
-    """One ranking of the rows found in each database."""
-    seqs = np.concatenate([part[0] for part in parts])
-    keys = np.concatenate([part[1] for part in parts])
-    source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    order = np.lexsort((source, seqs, keys))
-    if job.exclude is not None:
-        order = order[seqs[order] != job.exclude]
-    order = order[: job.limit]
-    (distances,) = tables[query : query + 1].distances(keys[None, order])
-    scores = 1 - distances if tables.metric == "cosine" else 0 - distances
-    return Ranking(seqs[order], source[order], distances, scores)
+    def _digest(self, stored: tuple[int, ...]) -> bytes:
+        return search_digest(self.request, self.collection.record.number, stored)
 
 
 def _check_size(request: SearchRequest, settings: Settings) -> None:
+    most = settings.max_limit
+    if request.limit > most:
+        raise _refused("limit", f"expected at most {most}, got {request.limit}")
+    if request.offset + request.limit > most:
+        reason = f"expected at most {most} together with limit, got {request.offset} and {request.limit}"
+        raise _refused("offset", reason)
     queries = 1 if request.queries is None else len(request.queries)
-    faults = []
-    if request.limit > settings.max_limit:
-        faults.append(Fault.at(("limit",), f"expected at most {settings.max_limit}, got {request.limit}"))
-    elif queries * request.limit > settings.max_results:
+    if queries * request.limit > settings.max_results:
         reason = f"expected at most {settings.max_results} results, got {queries} queries with {request.limit} each"
-        faults.append(Fault.at(("limit",), reason))
-    if faults:
-        raise InvalidRequestError.from_faults(faults)
+        raise _refused("limit", reason)
+    if request.limit * request.group_size > settings.max_results:
+        reason = f"expected at most {settings.max_results} results, got {request.limit} groups of {request.group_size}"
+        raise _refused("group_size", reason)
+    if request.query_by is not None:
+        examples = len(request.query_by.positive) + len(request.query_by.negative)
+        if examples > settings.max_batch_queries:
+            raise _refused("query_by", f"expected at most {settings.max_batch_queries} examples, got {examples}")
+
+
+def _refused(key: str, reason: str) -> InvalidRequestError:
+    return InvalidRequestError.from_faults([Fault.at((key,), reason)])
 
 
 def _databases(request: SearchRequest, collection: Collection) -> tuple[str, ...]:
@@ -245,65 +184,3 @@ def _databases(request: SearchRequest, collection: Collection) -> tuple[str, ...
             place: Location = ("database",) if len(request.database) == 1 else ("database", i)
             raise UnknownDatabaseError.from_faults([Fault.at(place, reason)])
     return tuple(request.database)
-
-
-def _latents(request: SearchRequest, collection: Collection) -> Float32:
-    """Latent vectors (q, D) of the queries that the request spells out."""
-    queries = [request.query] if request.queries is None else request.queries
-    objects = [query for query in queries if query is not None]
-    single = request.queries is None
-    vectors = read_vectors(
-        objects,
-        lambda i: ("query",) if single else ("queries", i),
-        collection.model,
-        collection.record.model,
-    )
-    rows = np.arange(len(objects))
-    with vectors.faults_named(rows):
-        return collection.model.project(vectors.marked(rows))
-
-
-def _stored_item(request: SearchRequest, collection: Collection, snapshot: Snapshot) -> ItemRow:
-    item_id = request.query_id or ""
-    item = snapshot.item(item_id)
-    if item is None:
-        fault = Fault.at(("query_id",), f"no item {shorten(item_id)}")
-        raise UnknownItemError(item_id, collection.record.name, [fault])
-    return item
-
-
-def _latent_of(item: ItemRow, collection: Collection) -> Float32:
-    """Latent vector (1, D) of a stored item: of its `pair` codes, else of its only ones."""
-    codes = collection.layout.unpack(item.record)
-    last = np.flatnonzero(codes.present[0])[-1]  # `pair` is the last database, and an item without it is in one only
-    return collection.model.decode(codes.rows[:, last])
-
-
-def _texts(snapshot: Snapshot, rankings: Sequence[Ranking], with_payload: bool, max_bytes: int) -> Texts:
-    """Ids and payloads of all results; ReplyTooLargeError as soon as they are too long for one reply."""
-    times = Counter(seq for ranking in rankings for seq in ranking.seqs.tolist())
-    texts: Texts = {}
-    size = 0
-    for seq, item_id, payload in snapshot.texts(times, with_payload):
-        size += times[seq] * reply_bytes(item_id, payload)
-        if size > max_bytes:
-            advice = "ask for fewer" + (
-                ', or for none of their payloads ("with_payload": false)' if with_payload else ""
-            )
-            reason = f"expected results of at most {max_bytes} bytes together, got more: {advice}"
-            raise ReplyTooLargeError.from_faults([Fault.at(("limit",), reason)])
-        texts[seq] = item_id, stored_payload(item_id, payload)
-    return texts
-
-
-def _hits(ranking: Ranking, databases: Sequence[str], texts: Texts, with_payload: bool) -> list[dict[str, Any]]:
-    hits = []
-    for seq, source, distance, score in zip(
-        ranking.seqs.tolist(), ranking.databases.tolist(), ranking.distances, ranking.scores, strict=True
-    ):
-        item_id, payload = texts[seq]
-        hit = {"id": item_id, "database": databases[source], "distance": distance, "score": score}
-        if with_payload:
-            hit["payload"] = payload
-        hits.append(hit)
-    return hits

@@ -76,12 +76,21 @@ class Settings(BaseSettings):
     max_batch_items: int = Field(
         default=10_000, ge=1, description="Most items in one request to /index, and ids in one to /items/delete."
     )
-    max_batch_queries: int = Field(default=1_000, ge=1, description="Most queries in one request to /search.")
-    max_limit: int = Field(default=10_000, ge=1, description="Highest `limit` of a search or a listing.")
+    max_batch_queries: int = Field(
+        default=1_000, ge=1, description="Most queries, and examples of `query_by`, in one request to /search."
+    )
+    max_limit: int = Field(
+        default=10_000,
+        ge=1,
+        description="Highest `limit` of a search, a listing or of facets, and how deep pages of a search go.",
+    )
     max_results: int = Field(
         default=100_000,
         ge=1,
-        description="Most results that one request to /search may ask for: queries times `limit`.",
+        description="Most results that one request to /search may ask for: queries or `group_size`, times `limit`.",
+    )
+    max_facet_values: int = Field(
+        default=100_000, ge=1, description="Most distinct values that /facets counts; more are refused."
     )
     max_reply_bytes: int = Field(
         default=64 * _MIB,
@@ -116,7 +125,7 @@ class Settings(BaseSettings):
     write_threads: int = Field(
         default=4,
         ge=1,
-        description="Writes that are checked and encoded at one time; they are committed one after another.",
+        description="Writes that are checked and encoded at one time; they are committed together.",
     )
     shutdown_seconds: int = Field(
         default=30,

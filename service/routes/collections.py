@@ -36,7 +36,7 @@ async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     openapi_extra=json_body(CollectionRequest, **examples.COLLECTION),
 )
 async def put(request: Request, runtime: RuntimeArg, collection: NamedCollection) -> Response:
-    """Create a collection; nothing changes if it exists with the same model."""
+    """Create a collection. If it exists with the same model, nothing changes but its indexes."""
     body = await read_json(request, runtime.settings.max_body_bytes)
     return await runtime.writes.run(_put, runtime.catalog, collection, body)
 
@@ -71,6 +71,7 @@ def describe(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.record.name,
         "model": entry.record.model,
+        "indexes": entry.indexes,
         "state": state,
         "items": None if view is None else view.items,
         "databases": None if view is None else {name: table.rows for name, table in view.tables.items()},
@@ -78,9 +79,9 @@ def describe(entry: Entry) -> dict[str, Any]:
 
 
 def _put(catalog: Catalog, name: str, body: bytes) -> Response:
-    model = parse(body, CollectionRequest).model
+    request = parse(body, CollectionRequest)
     try:
-        entry, new = catalog.create_collection(name, model)
+        entry, new = catalog.create_collection(name, request.model, request.indexes)
     except UnknownModelError as error:
-        raise UnknownModelError(model, [Fault.at(("model",), error.detail)]) from None
+        raise UnknownModelError(request.model, [Fault.at(("model",), error.detail)]) from None
     return Json(describe(entry), status_code=201 if new else 200)

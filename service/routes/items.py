@@ -11,7 +11,8 @@ from ccq_core.errors import FeatureError, UnknownModalityError
 from service import errors
 from service.body import json_body, read_json
 from service.errors import Fault, InvalidRequestError
-from service.items import delete_item, delete_items, get_item, index_items, list_items
+from service.facets import count_values
+from service.items import delete_item, delete_items, get_item, list_items, prepare_items, store_items
 from service.responses import Json
 from service.routes.common import (
     BODY_PROBLEMS,
@@ -24,6 +25,7 @@ from service.routes.common import (
 )
 from service.routes.guard import guarded, needs
 from service.schemas import examples
+from service.schemas.facets import FacetReply, FacetRequest
 from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
@@ -51,7 +53,8 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.writes.run(lambda: Json(index_items(collection, body, runtime.settings)))
+    prepared = await runtime.writes.run(prepare_items, collection, body, runtime.settings)
+    return await runtime.commits.run(lambda: Json(store_items(collection, prepared)))
 
 
 @router.post(
@@ -72,15 +75,29 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
 async def search(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
     """Search.
 
-    By features of one or several modalities (`query`), of several queries at once (`queries`), or by a stored item
-    (`query_id`). The results are exact with respect to the codes, of one moment, and a filter never makes them fewer
-    than `limit` while that many items match.
+    By features of one or several modalities (`query`), of several queries at once (`queries`), by a stored item
+    (`query_id`), or by examples (`query_by`). The results are exact with respect to the codes, of one moment, and a
+    filter never makes them fewer than `limit` while that many items match.
     """
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
     found = await runtime.searches.search(collection, body)
     note(request.scope, limit=found.limit, queries=found.queries)
     return found.reply
+
+
+@router.post(
+    "/facets",
+    dependencies=[needs("search")],
+    response_model=FacetReply,
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.TooManyValuesError, *STORE_PROBLEMS),
+    openapi_extra=json_body(FacetRequest, **examples.FACETS),
+)
+async def facets(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """Count the values under a key of payloads, over all items or those that match a filter."""
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.reads.run(lambda: Json(count_values(collection, body, runtime.settings)))
 
 
 @router.get(

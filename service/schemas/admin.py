@@ -6,14 +6,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.schemas.base import Schema
+from service.schemas.base import Schema, Several
+from service.schemas.filters import Key
 from service.schemas.names import Name
+
+MAX_INDEXES = 64
 
 
 class CollectionRequest(Schema):
     """What a collection is to be."""
 
     model: Name = Field(description="Name of the model that encodes its items and queries.")
+    indexes: Several[Key] | None = Field(
+        None,
+        max_length=MAX_INDEXES,
+        description="Payload keys whose values are indexed, so that filters on them do not read every payload. Left "
+        "out: as they are. A list replaces them; the payloads of all items are read for new ones, and other writes "
+        "wait meanwhile.",
+    )
 
 
 class CollectionInfo(Schema):
@@ -21,6 +31,7 @@ class CollectionInfo(Schema):
 
     name: str
     model: str = Field(description="Name of its model.")
+    indexes: list[str] = Field(description="Payload keys whose values are indexed.")
     state: Literal["ready", "loading", "failed"] = Field(
         description="`loading` after a start until all items are in memory; `failed` if that went wrong, see the log."
     )

@@ -26,6 +26,18 @@ SEARCH: dict[str, Any] = {
     },
     "several queries": {"queries": [{"text": [0.7, 0.3]}, {"image": [0.1, 0.9, 0.4]}], "with_payload": False},
     "by a stored item": {"query_id": "p1", "database": "image"},
+    "by examples": {
+        "query_by": {"positive": ["p1", {"text": [0.7, 0.3]}], "negative": ["p2"]},
+        "score_threshold": 0.2,
+        "with_payload": ["title"],
+    },
+    "the best of each artist": {"query": {"text": [0.7, 0.3]}, "group_by": "artist", "group_size": 3, "limit": 5},
+    "the second page": {"query": {"text": [0.7, 0.3]}, "limit": 10, "offset": 10},
+}
+
+FACETS: dict[str, Any] = {
+    "values of a key": {"key": "year", "limit": 10},
+    "of the items that match": {"key": "tags", "filter": {"must": [{"key": "year", "range": {"gte": 1900}}]}},
 }
 
 DELETE: dict[str, Any] = {

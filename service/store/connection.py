@@ -11,11 +11,14 @@ from pathlib import Path
 import apsw
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.postings import INDEXED_KEYS_SCHEMA
+from service.store.upgrade import upgrade
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BUSY_MS = 5_000
+_WRITER_CACHE_KIB = 32 << 10
 
 _SCHEMA = f"""
 CREATE TABLE models (
@@ -28,19 +31,21 @@ CREATE TABLE collections (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     model TEXT NOT NULL REFERENCES models (name),
-    version INTEGER NOT NULL DEFAULT 0
+    version INTEGER NOT NULL DEFAULT 0,
+    items INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+{INDEXED_KEYS_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
-# One table per collection. `record` stands before `payload`, so that reading codes never has to pass a long payload.
+# One table per collection. Codes are elsewhere: see `service.store.segments`. `payload` may be long and stands last.
 ITEMS_SCHEMA = """
 CREATE TABLE {table} (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
-    record BLOB NOT NULL,
+    version INTEGER NOT NULL,
     payload BLOB
-) STRICT
+) STRICT;
 """
 
 
@@ -131,13 +136,19 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
         )
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise DatabaseError(f"database {path} was not made by ccq-search")
+    if version == 0:  # only an empty database can be told to give space back
+        connection.pragma("auto_vacuum", "incremental")
     if connection.pragma("journal_mode", "wal") != "wal":
         raise DatabaseError(f"database {path}: this file system does not support SQLite's write-ahead log")
     connection.pragma("synchronous", "full")
     connection.pragma("fullfsync", True)  # macOS: fsync alone does not reach the disk
     connection.pragma("foreign_keys", True)
+    connection.pragma("cache_size", -_WRITER_CACHE_KIB)
     if version == 0:
         connection.execute(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+    elif version < SCHEMA_VERSION:
+        log.info("database %s: upgrading from schema version %d to %d", path, version, SCHEMA_VERSION)
+        upgrade(connection)
 
 
 def _size(file: Path) -> int:

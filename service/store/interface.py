@@ -3,17 +3,22 @@
 A store is the truth: what a method has returned from is durable. Sequence numbers (`seq`) name the items of a
 collection in order of insertion; they only grow and are never used twice. Every write to a collection's items raises
 its version by one.
+
+Writes that arrive while others are being committed are committed together, in the order of their arrival. Each stays a
+write of its own: one that fails changes nothing, and no matter of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 Seqs = NDArray[np.int64]
 
@@ -39,21 +44,20 @@ class CollectionRecord:
 
 @dataclass(frozen=True)
 class NewItem:
-    """An item to store; `payload` is JSON, `record` the codes (see `service.records`)."""
+    """An item to store; `payload` is JSON."""
 
     id: str
     payload: bytes | None
-    record: bytes
 
 
 @dataclass(frozen=True)
 class ItemRow:
-    """A stored item."""
+    """A stored item. `version`: that of the collection when the item was last written."""
 
     seq: int
     id: str
+    version: int
     payload: bytes | None
-    record: bytes
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,9 @@ class Change:
     removed: Seqs
 
 
+Publish = Callable[[Change], None]
+
+
 class Snapshot(Protocol):
     """One collection at one moment, whatever is written meanwhile. For one thread; one iteration at a time."""
 
@@ -81,8 +88,14 @@ class Snapshot(Protocol):
     def count(self) -> int:
         """Number of items."""
 
-    def records(self, chunk: int) -> Iterator[tuple[Seqs, bytes]]:
-        """All items' sequence numbers and joined code records, `chunk` items at a time, in order of insertion."""
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """Sequence numbers and joined code records, in order of insertion; those of deleted items too.
+
+        Raises StorageError where what is stored is not what was written.
+        """
+
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of the deleted items that `codes` may give."""
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
@@ -96,15 +109,33 @@ class Snapshot(Protocol):
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
 
+    def named(self, ids: Sequence[str]) -> Seqs:
+        """Ascending sequence numbers of the items with these ids that exist."""
+
+    def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
+        """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
+
+    def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
+        """Those of the items that have a number between bounds (`gt`, `gte`, `lt`, `lte`); None if not indexed.
+
+        And whether no others are among them.
+        """
+
+    def existing(self, key: str) -> Seqs | None:
+        """Those of the items that have anything under a key; None if not indexed."""
+
 
 class Store(Protocol):
     """Models, collections and items. Any method may be called from any thread.
 
     Any of them may raise StorageFullError, StorageBusyError or StorageError. What raised has changed nothing.
+
+    `publish` of a write is called with what it did once that is durable, in the order of the versions and before the
+    write returns; by one thread, which does nothing else meanwhile. It must not raise.
     """
 
     def close(self) -> None:
-        """Finish the write in progress and let go of everything."""
+        """Finish the writes that were accepted and let go of everything."""
 
     def put_model(self, name: str, file: bytes) -> Literal["created", "replaced", "unchanged"]:
         """Store a model file under a name; ModelInUseError if a collection uses another file under this name."""
@@ -130,20 +161,38 @@ class Store(Protocol):
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
 
+    def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
+        """Index exactly these payload keys (paths, ``a.b``); whether that is a change. May take long.
+
+        Raises UnknownCollectionError if the collection is gone, StorageError if a payload is damaged.
+        """
+
+    def indexed_keys(self, record: CollectionRecord) -> list[str]:
+        """The indexed payload keys, in order."""
+
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError if it is gone already."""
 
-    def upsert(self, record: CollectionRecord, items: Sequence[NewItem]) -> Change:
+    def upsert(self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish) -> Change:
         """Store items with distinct ids, in this order; those whose id is known replace the old ones.
 
-        Raises UnknownCollectionError if the collection is gone.
+        `codes`: their code records, of one length each, joined. Raises UnknownCollectionError if the collection is
+        gone.
         """
 
-    def delete_ids(self, record: CollectionRecord, ids: Iterable[str]) -> Change:
+    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish) -> Change:
         """Delete the items with these ids that exist; UnknownCollectionError if the collection is gone."""
 
-    def delete_seqs(self, record: CollectionRecord, seqs: Iterable[int]) -> Change:
-        """Delete the items with these sequence numbers that exist; raises what `delete_ids` raises."""
+    def delete_where(
+        self, record: CollectionRecord, matches: Callable[[Snapshot], Iterable[int]], publish: Publish
+    ) -> Change | None:
+        """Delete the items whose sequence numbers `matches` finds; None if it finds none.
+
+        No other write comes between. Raises what `matches` and `delete_ids` raise.
+        """
+
+    def exclusively(self, work: Callable[[], T]) -> T:
+        """Do something between two writes: what it returns; raises what it raises."""
 
     def snapshot(self, record: CollectionRecord) -> AbstractContextManager[Snapshot]:
         """The collection as it is now; UnknownCollectionError if it is gone."""

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import apsw
 import numpy as np
 
 from service.errors import UnknownCollectionError
+from service.store import postings, segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 
@@ -36,18 +38,26 @@ class SQLiteSnapshot:
             raise UnknownCollectionError(record.name)
         self.version = version
         self._db = db
+        self._record = record
         self._table = items_table(record)
 
     def count(self) -> int:
         """Number of items."""
-        return int(self._db.execute(f"SELECT count(*) FROM {self._table}").get)
+        return int(self._db.execute("SELECT items FROM collections WHERE number = ?", (self._record.number,)).get)
 
-    def records(self, chunk: int) -> Iterator[tuple[Seqs, bytes]]:
-        """All items' sequence numbers and joined code records, `chunk` items at a time, in order of insertion."""
-        rows = self._db.execute(f"SELECT seq, record FROM {self._table} ORDER BY seq")
-        while part := list(islice(rows, chunk)):
-            seqs, records = zip(*part, strict=True)
-            yield np.array(seqs, dtype=np.int64), b"".join(records)
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """Sequence numbers and joined code records, in order of insertion; those of deleted items too.
+
+        Raises
+        ------
+        StorageError
+            What is stored is not what was written.
+        """
+        return segments.read(self._db, self._record)
+
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of the deleted items that `codes` may give."""
+        return segments.read_gone(self._db, self._record)
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
@@ -65,10 +75,34 @@ class SQLiteSnapshot:
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
-        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE id = ?"
+        sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE id = ?"
         return next((ItemRow(*row) for row in self._db.execute(sql, (item_id,))), None)
 
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
-        sql = f"SELECT seq, id, payload, record FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
+        sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
         yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))
+
+    def named(self, ids: Sequence[str]) -> Seqs:
+        """Ascending sequence numbers of the items with these ids that exist."""
+        rows = self._db.executemany(f"SELECT seq FROM {self._table} WHERE id = ?", ((item_id,) for item_id in ids))
+        return np.unique(np.fromiter((seq for (seq,) in rows), dtype=np.int64))
+
+    def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
+        """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
+        number = self._keys.get(key)
+        return None if number is None else postings.having(self._db, self._record, number, values)
+
+    def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
+        """See `service.store.interface.Snapshot`."""
+        number = self._keys.get(key)
+        return None if number is None else postings.within(self._db, self._record, number, bounds)
+
+    def existing(self, key: str) -> Seqs | None:
+        """Ascending sequence numbers of the items that have anything under a key; None if not indexed."""
+        number = self._keys.get(key)
+        return None if number is None else postings.existing(self._db, self._record, number)
+
+    @cached_property
+    def _keys(self) -> dict[str, int]:
+        return postings.keys_of(self._db, self._record)

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite database per data directory, one writer, any number of readers.
 
-Each write is one transaction, synced to disk before it returns. Readers see the last commit, and wait for nobody but a
-moment now and then (see `service.store.readers`).
+A write is synced to disk before it returns, together with those that came at the same time. Readers see the last
+commit, and wait for nobody but a moment now and then (see `service.store.readers`).
 """
 
 # ruff: noqa: S608  (the only name put into SQL is that of a collection's table, made from its number)
@@ -9,12 +9,11 @@ moment now and then (see `service.store.readers`).
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import apsw
 import numpy as np
@@ -22,15 +21,19 @@ import numpy as np
 from service.errors import (
     CollectionConflictError,
     ModelInUseError,
-    StorageError,
     UnknownCollectionError,
     UnknownModelError,
 )
+from service.store import postings, segments
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
-from service.store.interface import Change, CollectionRecord, ModelRecord, NewItem, Seqs
+from service.store.interface import Change, CollectionRecord, ModelRecord, NewItem, Publish, Seqs, Snapshot
 from service.store.readers import Readers
 from service.store.snapshot import SQLiteSnapshot, items_table
+from service.store.tidier import Tidier
+from service.store.writer import Writer
+
+T = TypeVar("T")
 
 DATABASE_NAME = "ccq.sqlite"
 LOG_BYTES = 64 << 20
@@ -53,22 +56,22 @@ class SQLiteStore:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
         try:
-            self._writer = open_writer(self._path, existing=self._lock.signed)
+            connection = open_writer(self._path, existing=self._lock.signed)
             self._lock.sign()
         except BaseException:
             self._lock.release()
             raise
-        self._writing = threading.Lock()
+        self._connection = connection
         self._readers = Readers(self._path)
         self._log_limit = LOG_BYTES
-        self._closed = False
+        self._tidier = Tidier()
+        self._writer = Writer(connection, self._bound_log, self._tidier)
 
     def close(self) -> None:
-        """Finish the write in progress and let go. Snapshots that are still open end when they end."""
-        with self._writing:
-            self._closed = True
-            self._readers.close()
-            self._writer.close()
+        """Finish the writes that were accepted and let go. Snapshots that are still open end when they end."""
+        self._writer.close()
+        self._readers.close()
+        self._connection.close()  # the last one: only one that may write can empty the log
         self._lock.release()
 
     # -- models ----------------------------------------------------------------------------------------------------
@@ -76,7 +79,8 @@ class SQLiteStore:
     def put_model(self, name: str, file: bytes) -> Literal["created", "replaced", "unchanged"]:
         """Store a model file under a name; ModelInUseError if a collection uses another file under this name."""
         checksum = hashlib.sha256(file).hexdigest()
-        with self._write() as db:
+
+        def work(db: apsw.Cursor) -> Literal["created", "replaced", "unchanged"]:
             known = db.execute("SELECT checksum FROM models WHERE name = ?", (name,)).get
             if known == checksum:
                 return "unchanged"
@@ -88,6 +92,8 @@ class SQLiteStore:
                 (name, checksum, datetime.now(UTC).isoformat(timespec="seconds"), file),
             )
             return "created" if known is None else "replaced"
+
+        return self._writer.run(work)
 
     def models(self) -> list[ModelRecord]:
         """All models, by name."""
@@ -112,11 +118,13 @@ class SQLiteStore:
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
-        with self._write() as db:
+
+        def work(db: apsw.Cursor) -> None:
             self._refuse_used(db, name, "deleted")
-            db.execute("DELETE FROM models WHERE name = ?", (name,))
-            if not self._writer.changes():
+            if not db.execute("DELETE FROM models WHERE name = ? RETURNING name", (name,)).fetchall():
                 raise UnknownModelError(name)
+
+        self._writer.run(work)
 
     @staticmethod
     def _refuse_used(db: apsw.Cursor, model: str, what: str) -> None:
@@ -128,17 +136,21 @@ class SQLiteStore:
 
     def create_collection(self, name: str, model: str) -> tuple[CollectionRecord, bool]:
         """The collection, and whether it is new; UnknownModelError, or CollectionConflictError."""
-        with self._write() as db:
+
+        def work(db: apsw.Cursor) -> tuple[CollectionRecord, bool]:
             for number, known in db.execute("SELECT number, model FROM collections WHERE name = ?", (name,)):
                 if known != model:
                     raise CollectionConflictError(f"collection {name!r} exists with model {known!r}, not {model!r}")
                 return CollectionRecord(number, name, model), False
             if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
                 raise UnknownModelError(model)
-            db.execute("INSERT INTO collections (name, model) VALUES (?, ?)", (name, model))
-            record = CollectionRecord(self._writer.last_insert_rowid(), name, model)
+            sql = "INSERT INTO collections (name, model) VALUES (?, ?) RETURNING number"
+            record = CollectionRecord(db.execute(sql, (name, model)).get, name, model)
             db.execute(ITEMS_SCHEMA.format(table=items_table(record)))
+            db.execute(segments.schema(record) + postings.schema(record))
             return record, True
+
+        return self._writer.run(work)
 
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
@@ -146,43 +158,88 @@ class SQLiteStore:
             rows = db.execute("SELECT number, name, model FROM collections ORDER BY name")
             return [CollectionRecord(*row) for row in rows]
 
+    def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
+        """Index exactly these payload keys; whether that is a change."""
+
+        def work(db: apsw.Cursor) -> bool:
+            known = postings.keys_of(db, record)
+            for path in known.keys() - set(keys):
+                postings.drop(db, record, known[path])
+                db.execute("DELETE FROM indexed_keys WHERE number = ?", (known[path],))
+            new = sorted(set(keys) - known.keys())
+            if new:
+                sql = "INSERT INTO indexed_keys (collection, path) VALUES (?, ?)"
+                db.executemany(sql, ((record.number, path) for path in new))
+                numbers = {path: number for path, number in postings.keys_of(db, record).items() if path in new}
+                reading = self._connection.cursor()
+                texts = reading.execute(f"SELECT seq, id, payload FROM {items_table(record)} ORDER BY seq")
+                postings.add(db, record, numbers, texts)
+            return set(keys) != known.keys()
+
+        return self._writer.run(self._known(record, work))
+
+    def indexed_keys(self, record: CollectionRecord) -> list[str]:
+        """The indexed payload keys, in order."""
+        with self._read() as db:
+            return list(postings.keys_of(db, record))
+
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError if it is gone already."""
-        with self._write() as db:
-            self._next_version(db, record)
-            db.execute("DELETE FROM collections WHERE number = ?", (record.number,))
-            db.execute(f"DROP TABLE {items_table(record)}")
+
+        def work(db: apsw.Cursor) -> None:
+            if not db.execute("DELETE FROM collections WHERE number = ? RETURNING 1", (record.number,)).fetchall():
+                raise UnknownCollectionError(record.name)
+            db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
+            tables = (items_table, segments.codes_table, segments.gone_table, postings.postings_table)
+            for name in tables:
+                db.execute(f"DROP TABLE {name(record)}")
+
+        self._writer.run(work)
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def upsert(self, record: CollectionRecord, items: Sequence[NewItem]) -> Change:
+    def upsert(self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish) -> Change:
         """Store items with distinct ids, in this order; those whose id is known replace the old ones."""
         table = items_table(record)
-        with self._write() as db:
-            version = self._next_version(db, record)
-            removed = db.executemany(f"DELETE FROM {table} WHERE id = ? RETURNING seq", ((item.id,) for item in items))
-            gone = _seqs(removed)
+
+        def work(db: apsw.Cursor) -> Change:
+            gone = self._remove(db, record, "id", [item.id for item in items])
+            version = self._next_version(db, record, len(items) - len(gone))
             # AUTOINCREMENT counts on from the highest number ever given, deleted ones too.
-            last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get or 0
+            first = (db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get or 0) + 1
             db.executemany(
-                f"INSERT INTO {table} (seq, id, record, payload) VALUES (?, ?, ?, ?)",
-                ((seq, item.id, item.record, item.payload) for seq, item in enumerate(items, last + 1)),
+                f"INSERT INTO {table} (seq, id, version, payload) VALUES (?, ?, ?, ?)",
+                ((seq, item.id, version, item.payload) for seq, item in enumerate(items, first)),
             )
-            return Change(version, np.arange(last + 1, last + 1 + len(items), dtype=np.int64), gone)
+            segments.append(db, record, first, len(items), codes)
+            keys = postings.keys_of(db, record)
+            if keys:
+                texts = ((seq, item.id, item.payload) for seq, item in enumerate(items, first))
+                postings.add(db, record, keys, texts)
+            return Change(version, np.arange(first, first + len(items), dtype=np.int64), gone)
 
-    def delete_ids(self, record: CollectionRecord, ids: Iterable[str]) -> Change:
+        return self._writer.run(self._known(record, work), publish)
+
+    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish) -> Change:
         """Delete the items with these ids that exist; UnknownCollectionError if the collection is gone."""
-        return self._delete(record, "id", ids)
+        return self._writer.run(self._known(record, lambda db: self._delete(db, record, "id", ids)), publish)
 
-    def delete_seqs(self, record: CollectionRecord, seqs: Iterable[int]) -> Change:
-        """Delete the items with these sequence numbers that exist; raises what `delete_ids` raises."""
-        return self._delete(record, "seq", seqs)
+    def delete_where(
+        self, record: CollectionRecord, matches: Callable[[Snapshot], Iterable[int]], publish: Publish
+    ) -> Change | None:
+        """Delete the items whose sequence numbers `matches` finds; None if it finds none."""
 
-    def _delete(self, record: CollectionRecord, column: str, values: Iterable[str] | Iterable[int]) -> Change:
-        sql = f"DELETE FROM {items_table(record)} WHERE {column} = ? RETURNING seq"
-        with self._write() as db:
-            version = self._next_version(db, record)
-            return Change(version, _seqs([]), _seqs(db.executemany(sql, ((value,) for value in values))))
+        def work(db: apsw.Cursor) -> Change | None:
+            seqs = [int(seq) for seq in matches(SQLiteSnapshot(db, record))]  # not numbers of NumPy
+            return self._delete(db, record, "seq", seqs) if seqs else None
+
+        return self._writer.run(self._known(record, work), lambda change: publish(change) if change else None)
+
+    def exclusively(self, work: Callable[[], T]) -> T:
+        """Do something between two writes: what it returns; raises what it raises."""
+        done: list[T] = []
+        self._writer.run(lambda _: None, lambda _: done.append(work()))
+        return done[0]
 
     @contextmanager
     def snapshot(self, record: CollectionRecord) -> Iterator[SQLiteSnapshot]:
@@ -193,29 +250,38 @@ class SQLiteStore:
     # -- transactions ----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _next_version(db: apsw.Cursor, record: CollectionRecord) -> int:
-        sql = "UPDATE collections SET version = version + 1 WHERE number = ? RETURNING version"
-        version = db.execute(sql, (record.number,)).get
-        if not isinstance(version, int):
-            raise UnknownCollectionError(record.name)
-        return version
+    def _known(record: CollectionRecord, work: Callable[[apsw.Cursor], T]) -> Callable[[apsw.Cursor], T]:
+        """The same work, for a collection that exists; UnknownCollectionError otherwise."""
 
-    @contextmanager
-    def _write(self) -> Iterator[apsw.Cursor]:
-        """A write transaction: committed and synced at the end, undone by any error."""
-        with self._writing, storage_errors():
-            if self._closed:
-                raise StorageError("the store is closed")
-            self._bound_log()
-            db = self._writer.cursor()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        def checked(db: apsw.Cursor) -> T:
+            if not db.execute("SELECT count(*) FROM collections WHERE number = ?", (record.number,)).get:
+                raise UnknownCollectionError(record.name)
+            return work(db)
+
+        return checked
+
+    @staticmethod
+    def _next_version(db: apsw.Cursor, record: CollectionRecord, more: int) -> int:
+        """The version of a write that leaves the collection with so many more items."""
+        sql = "UPDATE collections SET version = version + 1, items = items + ? WHERE number = ? RETURNING version"
+        return int(db.execute(sql, (more, record.number)).get)
+
+    def _delete(self, db: apsw.Cursor, record: CollectionRecord, column: str, values: Sequence[str | int]) -> Change:
+        gone = self._remove(db, record, column, values)
+        return Change(self._next_version(db, record, -len(gone)), np.empty(0, dtype=np.int64), gone)
+
+    @staticmethod
+    def _remove(db: apsw.Cursor, record: CollectionRecord, column: str, values: Sequence[str | int]) -> Seqs:
+        """Delete items; ascending sequence numbers of those that there were."""
+        keys = postings.keys_of(db, record)
+        wanted = "seq, id, payload" if keys else "seq, id, NULL"
+        sql = f"DELETE FROM {items_table(record)} WHERE {column} = ? RETURNING {wanted}"
+        texts = list(db.executemany(sql, ((value,) for value in values)))
+        gone = np.sort(np.fromiter((seq for seq, _, _ in texts), dtype=np.int64))
+        segments.bury(db, record, gone)
+        if keys:
+            postings.remove(db, record, keys, texts)
+        return gone
 
     @contextmanager
     def _read(self) -> Iterator[apsw.Cursor]:
@@ -232,10 +298,5 @@ class SQLiteStore:
         if size < self._log_limit:
             return
         with self._readers.held(size / LOG_BYTES) as alone:
-            emptied = alone and empty_log(self._writer)
+            emptied = alone and empty_log(self._connection)
         self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES
-
-
-def _seqs(rows: Iterable[tuple[int]]) -> Seqs:
-    """Sequence numbers from rows, ascending."""
-    return np.sort(np.fromiter((seq for (seq,) in rows), dtype=np.int64))

@@ -83,6 +83,46 @@ def test_search_with_a_filter(indexed, files):
     assert ccq("search", query, "--filter", "{", "--url", indexed).exit_code == 2
 
 
+def replies(url, *arguments):
+    result = ccq("search", *arguments, "--json", "--url", url)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)["results"]
+
+
+def test_search_by_examples(indexed, files):
+    found = replies(indexed, "id=item-3", "id=item-4", "--unlike", "item-5", "--limit", 300)
+    assert {"item-3", "item-4", "item-5"}.isdisjoint(hit["id"] for hit in found)
+    assert len(found) == 297
+    assert found != replies(indexed, "id=item-3", "id=item-4", "--limit", 300)
+    spelled = replies(indexed, f"text={files / 'text.npy'}", "--row", 3, "--unlike", "item-5", "--limit", 300)
+    assert len(spelled) == 299
+    assert len(replies(indexed, "id=item-3", "--unlike", "item-5", "--limit", 300)) == 298
+
+
+def test_search_in_pages_above_a_threshold_with_parts_of_payloads(indexed):
+    found = replies(indexed, "id=item-3", "--limit", 20)
+    assert replies(indexed, "id=item-3", "--limit", 5, "--offset", 10) == found[10:15]
+    above = replies(indexed, "id=item-3", "--limit", 20, "--score-threshold", found[7]["score"])
+    assert above == [hit for hit in found if hit["score"] >= found[7]["score"]]
+    cut = replies(indexed, "id=item-3", "--payload", "even", "--payload", "x.y", "--limit", 3)
+    assert [hit["payload"] for hit in cut] == [{"even": hit["payload"]["even"]} for hit in found[:3]]
+    for wrong in ("nan", "inf", "high"):
+        assert ccq("search", "id=item-3", "--score-threshold", wrong, "--url", indexed).exit_code == 2
+
+
+def test_search_in_groups(indexed):
+    found = replies(indexed, "id=item-3", "--group-by", "even", "--group-size", 4)
+    assert sorted(group["key"] for group in found) == [0, 1]
+    for group in found:
+        assert [hit["payload"]["even"] for hit in group["hits"]] == [group["key"]] * 4
+    result = ccq("search", "id=item-3", "--group-by", "even", "--offset", 1, "--url", indexed)
+    assert result.exit_code == 0, result.output
+    assert " group " in result.output
+    rows = [line for line in result.output.splitlines() if "item-" in line]
+    assert len(rows) == 1
+    assert re.search(rf"2\W+{found[1]['key']}\W+{found[1]['hits'][0]['id']}\b", rows[0])
+
+
 def test_problems_of_the_service_are_told_in_words(indexed, files):
     cases = [
         (["search", f"image={files / 'text.npy'}"], "expected 12 numbers, got 8"),

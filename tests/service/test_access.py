@@ -18,6 +18,7 @@ OPEN = {"/", "/livez", "/readyz", "/version", "/docs", "/docs/oauth2-redirect", 
 ITEMS = {
     ("POST", "/index"): "write",
     ("POST", "/search"): "search",
+    ("POST", "/facets"): "search",
     ("GET", "/items"): "search",
     ("POST", "/items/delete"): "write",
     ("GET", "/items/{id}"): "search",

@@ -201,8 +201,8 @@ def test_a_collection_that_cannot_be_loaded_is_told_and_the_others_serve(filled)
     filled.ok("POST", "/collections/good/index", {"items": [item(0)]})
     store = filled.app.state.runtime.store
     record = filled.catalog.entry("default").record
-    with store._write() as db:  # damage that the service itself cannot do
-        db.execute(f"UPDATE items_{record.number} SET record = x'00' WHERE id = 'item-7'")
+    damage = f"UPDATE codes_{record.number} SET data = zeroblob(length(data))"  # that the service itself cannot do
+    store._writer.run(lambda db: db.execute(damage))
     filled._stop()
     filled._open()
     filled.catalog._loader.join()

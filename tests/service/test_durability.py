@@ -10,10 +10,18 @@ import orjson
 from service.encoding import encode_items
 from service.features import read_vectors
 from service.records import Layout
+from service.store import segments
+from service.store.interface import CollectionRecord
 from service.store.sqlite import DATABASE_NAME
 from tests.service.harness import MODEL, ServerProcess, item
 
 KILLS = 25
+
+
+def records(joined):
+    """Code records, one by one."""
+    size = Layout.of(MODEL).size
+    return [joined[i : i + size] for i in range(0, len(joined), size)]
 
 
 class Expected:
@@ -25,8 +33,7 @@ class Expected:
     def after_index(self, items):
         after = Expected(self.items)
         vectors = read_vectors([found["features"] for found in items], lambda i: (i,), MODEL, "tiny")
-        records = Layout.of(MODEL).pack(encode_items(vectors, MODEL))
-        for found, record in zip(items, records, strict=True):
+        for found, record in zip(items, records(Layout.of(MODEL).pack(encode_items(vectors, MODEL))), strict=True):
             after.items.pop(found["id"], None)
             after.items[found["id"]] = (found["payload"], record)
         return after
@@ -51,8 +58,15 @@ def on_disk(data):
     connection = apsw.Connection(str(data / DATABASE_NAME))
     try:
         assert connection.pragma("integrity_check") == "ok"
-        rows = connection.execute("SELECT id, payload, record FROM items_1 ORDER BY seq")
-        return {item_id: (orjson.loads(payload), record) for item_id, payload, record in rows}
+        codes = {}
+        for seqs, data in segments.read(connection.cursor(), CollectionRecord(1, "default", "tiny")):
+            codes |= zip(seqs.tolist(), records(data), strict=True)
+        for (seq,) in connection.execute("SELECT seq FROM gone_1"):
+            del codes[seq]
+        rows = connection.execute("SELECT seq, id, payload FROM items_1 ORDER BY seq")
+        found = {item_id: (orjson.loads(payload), codes.pop(seq)) for seq, item_id, payload in rows}
+        assert not codes
+        return found
     finally:
         connection.close()
 

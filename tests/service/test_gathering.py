@@ -66,19 +66,27 @@ def test_what_waits_is_searched_together_and_shared_among_threads(monkeypatch):
     run(play())
 
 
-def test_other_collections_filters_batches_and_long_bodies_go_alone(monkeypatch):
+def test_other_collections_and_what_may_take_long_go_alone(monkeypatch):
     async def play():
         searches = Searches(monkeypatch, threads=1)
         tasks = searches.begin("first")
         await searches.begun(1)
         long = "x" * (1 << 19)
-        many = '{"limit": 100}'
-        tasks += searches.begin("1", '{"filter":1}', '{"queries":1}', long, many, '{"limit": 99}')
+        slow = [
+            '{"filter":1}',
+            '{"queries":1}',
+            '{"group_by":1}',
+            '{"cursor":1}',
+            '{"limit": 100}',
+            '{"offset":100}',
+            long,
+        ]
+        quick = '{"limit": 99, "offset" : 99, "query_by": {}, "score_threshold": 0.125, "with_payload": []}'
+        tasks += searches.begin("1", *slow, quick)
         tasks += searches.begin("3", collection="b")
         searches.go.release(len(tasks))
         await asyncio.gather(*tasks)
-        alone = [['{"filter":1}'], ['{"queries":1}'], [long], [many], ["3"]]
-        assert searches.groups == [["first"], ["1", '{"limit": 99}'], *alone]
+        assert searches.groups == [["first"], ["1", quick], *([body] for body in slow), ["3"]]
 
     run(play())
 
@@ -176,11 +184,26 @@ def test_replies_are_those_of_searches_that_come_alone(filled, monkeypatch, thre
     bodies += [
         {"query": features(1), "filter": {"must": [{"ids": ["item-4"]}]}},
         {"queries": [features(2), features(3)]},
+        {"query": features(1), "group_by": "even", "group_size": 3, "database": "image"},
+        {"query": features(1), "cursor": "x"},
     ]
+    bodies += [
+        {"query": features(i), "database": "image", "limit": 3, **more}
+        for i in range(3)
+        for more in ({"offset": 5}, {"score_threshold": 0.5}, {"with_payload": ["n"]}, {"with_payload": False})
+    ]
+    examples = (["item-3"], ["item-3", "item-4", "item-5"], [features(2), "item-5"], ["nobody"])
+    bodies += [{"query_by": {"positive": positive, "negative": ["item-8"]}, "limit": 3} for positive in examples]
 
     def shown(response):
         body = response.json()
-        return response.status_code, body.get("results"), body.get("errors"), body.get("detail")
+        return (
+            response.status_code,
+            body.get("results"),
+            body.get("next_cursor"),
+            body.get("errors"),
+            body.get("detail"),
+        )
 
     async def together():
         return await asyncio.gather(*(filled.client.post("/search", json=body) for body in bodies))

@@ -2,7 +2,6 @@
 
 import base64
 
-import numpy as np
 import pytest
 
 from service.schemas.items import DeleteReply, IndexReply, ItemPage, StoredItem
@@ -14,20 +13,22 @@ def ids(service, path="/items", **query):
 
 
 def stored_codes(service, item_id):
-    """The item's code rows by database, as the store has them."""
+    """The item's code rows by database; in memory they are what the store has."""
     collection = service.catalog.collection("default")
     with collection.read() as (view, snapshot):
-        row = snapshot.item(item_id)
-        codes = collection.layout.unpack(row.record)
-        for i, database in enumerate(collection.layout.databases):
-            in_memory = view.tables[database].get(row.seq)
-            assert (in_memory is not None) == codes.present[0, i]
-            assert in_memory is None or np.array_equal(in_memory, codes.rows[0, i])
-    return {
-        database: codes.rows[0, i].tolist()
+        seq = snapshot.item(item_id).seq
+        parts = [(seqs, data) for seqs, data in snapshot.codes() if seq in seqs]
+        assert len(parts) == 1
+        codes = collection.layout.unpack(parts[0][1])
+        at = parts[0][0].tolist().index(seq)
+        in_memory = view.codes(seq)
+    stored = {
+        database: codes.rows[at, i].tolist()
         for i, database in enumerate(collection.layout.databases)
-        if codes.present[0, i]
+        if codes.present[at, i]
     }
+    assert {database: row.tolist() for database, row in in_memory.items()} == stored
+    return stored
 
 
 def test_items_are_encoded_for_each_modality_and_for_the_pair(service):

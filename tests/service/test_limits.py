@@ -5,6 +5,7 @@ import pytest
 
 from service.body import parse
 from service.errors import InvalidRequestError
+from service.schemas.facets import FacetRequest
 from service.schemas.filters import MAX_CONDITIONS
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
@@ -26,6 +27,11 @@ FULL_OF_FAULTS = [
     (IndexRequest, {"items": [{**item(0), **{f"k{i}": 0 for i in range(MANY)}}]}),
     (SearchRequest, {"queries": [[]] * MANY}),
     (SearchRequest, {"query": {}, "database": [1] * MANY}),
+    (SearchRequest, {"query_by": {"positive": [[]] * MANY, "negative": [{}] * MANY}}),
+    (SearchRequest, {"query_by": {f"k{i}": 0 for i in range(MANY)}}),
+    (SearchRequest, {"query": {}, "with_payload": [1] * 100, "database": "a"}),
+    (SearchRequest, {"query": {}, "with_payload": [1] * MANY}),
+    (FacetRequest, {"filter": {"must": [1] * MANY}}),
     (DeleteRequest, {"ids": [1.5] * MANY}),
     (DeleteRequest, {"filter": {"must": [{"ids": [1.5] * MANY}]}}),
     (DeleteRequest, {"filter": {"must": [{"key": "a", "match": {"any": [[]] * MANY}}]}}),
@@ -129,8 +135,9 @@ def test_a_listing_ends_its_page_early_and_goes_on(wordy):
 
 @pytest.mark.parametrize("damaged", [b'{"n":', b"\xff", b""])
 def test_a_damaged_payload_is_a_problem_and_no_broken_json(filled, damaged):
-    with filled.app.state.runtime.store._write() as db:  # damage that the service itself cannot do
-        db.execute("UPDATE items_1 SET payload = ? WHERE id = 'item-7'", (damaged,))
+    filled.app.state.runtime.store._writer.run(  # damage that the service itself cannot do
+        lambda db: db.execute("UPDATE items_1 SET payload = ? WHERE id = 'item-7'", (damaged,))
+    )
     by_payload = {"must": [{"key": "n", "range": {"lt": 9}}]}
     for response in (
         filled.get("/items/item-7"),

@@ -32,7 +32,7 @@ def write(store, record, times):
     """Write 20 kB each time, which are some 40 in the log; the longest that it was."""
     longest = 0
     for i in range(times):
-        store.upsert(record, [NewItem(f"{i % 50}", b"x" * 20_000, b"12")])
+        store.upsert(record, [NewItem(f"{i % 50}", b"x" * 20_000)], b"12", lambda _: None)
         longest = max(longest, log_bytes(store._path))
     return longest
 

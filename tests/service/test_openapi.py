@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from service.openapi import render
 from service.schemas import examples
 from service.schemas.admin import CollectionRequest
+from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
 
@@ -50,7 +51,7 @@ def test_every_reference_leads_somewhere():
 
 def test_operations_have_distinct_names_and_words():
     names = [operation["operationId"] for _, operation in OPERATIONS]
-    assert len(set(names)) == len(names) == 25
+    assert len(set(names)) == len(names) == 27
     assert {"items_search", "collection_items_search", "models_put", "operations_livez"} <= set(names)
     for name, operation in OPERATIONS:
         assert operation["description"], name
@@ -75,7 +76,7 @@ def test_requests_replies_and_problems_have_schemas(name, operation):
             schema = response["content"]["application/problem+json"]["schema"]
             assert schema == {"$ref": "#/components/schemas/Problem"}
             assert "`" in response["description"]
-    if "{id}" in path or path.endswith(("index", "search", "items")):
+    if "{id}" in path or path.endswith(("index", "search", "facets", "items")):
         assert "404" in operation["responses"]
 
 
@@ -84,6 +85,7 @@ def test_requests_replies_and_problems_have_schemas(name, operation):
     [
         (IndexRequest, examples.INDEX),
         (SearchRequest, examples.SEARCH),
+        (FacetRequest, examples.FACETS),
         (DeleteRequest, examples.DELETE),
         (CollectionRequest, examples.COLLECTION),
     ],

@@ -172,8 +172,8 @@ def test_both_places_of_a_duplicate_id_are_named(steady):
 
 
 BAD_SEARCH = [
-    ({}, "invalid_request", "#", "expected exactly one of query, queries and query_id, got none"),
-    ({"query": features(0), "query_id": "a"}, "invalid_request", "#", "expected exactly one of query, queries and"),
+    ({}, "invalid_request", "#", "expected exactly one of query, queries, query_id and query_by, got none"),
+    ({"query": features(0), "query_id": "a"}, "invalid_request", "#", "expected exactly one of query, queries,"),
     ({"query": {}}, "invalid_request", "#/query", "query: expected at least one"),
     ({"queries": []}, "invalid_request", "#/queries", "queries: expected at least one"),
     ({"query": [1]}, "invalid_request", "#/query", "query: expected an object"),
@@ -252,9 +252,11 @@ def assert_unchanged(service):
 JSON_ROUTES = [
     ("POST", "/index"),
     ("POST", "/search"),
+    ("POST", "/facets"),
     ("POST", "/items/delete"),
     ("POST", "/collections/default/index"),
     ("POST", "/collections/default/search"),
+    ("POST", "/collections/default/facets"),
     ("POST", "/collections/default/items/delete"),
     ("PUT", "/collections/new"),
 ]
@@ -377,7 +379,7 @@ def test_unknown_collections_and_models_on_every_route(bare):
         problem = assert_problem(bare.request(method, concrete, **body), 404, code)
         assert ("default" if "{" not in path or path == "/items/{id}" else "no") in problem["detail"]
         tried += 1
-    assert tried == 16
+    assert tried == 18
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
 

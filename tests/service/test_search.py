@@ -6,8 +6,8 @@ import pytest
 from ccq_core import CodeIndex
 from ccq_core.table import CodeTable
 from service.collection import View
+from service.ranking import Job, deepen, rank
 from service.schemas.search import SearchReply
-from service.searching import Job, rank
 from tests.service.harness import MODEL, PAIRS, InProcess, assert_problem, features, item
 
 N = 300
@@ -141,8 +141,35 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
             for ranking in rankings:
                 got = [(seq, databases[at]) for seq, at in zip(ranking.seqs, ranking.databases, strict=True)]
                 assert got == want[:limit]
-        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=3)])
+        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=(3,))])
         assert left.seqs.tolist() == [1, 2, 4, 5]
+
+
+def test_a_ranking_is_deepened_until_nothing_more_qualifies():
+    codes = MODEL.encode({"image": PAIRS["image"][:20]})
+    table = CodeTable(MODEL.code_width)
+    table.append(np.arange(1, 21), codes)
+    view = View(1, 20, {"image": table.view()})
+    tables = MODEL.distance_tables({"image": PAIRS["image"][:1]})
+
+    def deepened(most=None, **rest):
+        job = Job(tables, ("image",), 3, **rest)
+        ((first,),) = rank(view, [job])
+        found = list(deepen(view, job, first, most))
+        for shorter in found:
+            assert shorter.seqs.tolist() == found[-1].seqs[: len(shorter)].tolist()
+        assert not any(ranking.complete for ranking in found[:-1])
+        return [len(ranking) for ranking in found], found[-1]
+
+    lengths, last = deepened()
+    assert (lengths, last.complete) == ([3, 6, 12, 20], True)
+    lengths, longest = deepened(most=7)
+    assert (lengths, longest.complete) == ([3, 6, 7], False)
+    lengths, cut = deepened(least_score=last.scores[8])
+    assert cut.complete
+    assert len(cut) == lengths[-1] == np.count_nonzero(last.scores >= last.scores[8])
+    assert lengths[:-1] == [3, 6]
+    assert deepened(exclude=(1, 2), allowed=np.array([1, 2, 3, 4, 5, 6]))[0] == [3, 4]
 
 
 def test_ties_are_broken_by_insertion_then_by_the_order_of_databases(bare):

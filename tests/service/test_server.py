@@ -16,6 +16,7 @@ from service.collection import Collection
 from service.runtime import Runtime
 from service.server import serve
 from service.settings import Settings
+from service.store import segments
 from service.store.directory import LOCK_NAME
 from tests.service.harness import (
     MODEL_FILE,
@@ -154,7 +155,15 @@ def slow_loading(monkeypatch):
             go_on.wait(20)
         loading.set()
 
-    monkeypatch.setattr("service.collection.LOAD_CHUNK", 20)
+    whole = segments.read
+
+    def in_parts(*given):
+        for seqs, data in whole(*given):
+            size = len(data) // len(seqs)
+            for lo in range(0, len(seqs), 20):
+                yield seqs[lo : lo + 20], data[lo * size : (lo + 20) * size]
+
+    monkeypatch.setattr(segments, "read", in_parts)
     monkeypatch.setattr(Collection, "_append", append)
     yield go_on, loading
     go_on.set()

@@ -1,0 +1,137 @@
+"""What a search looks for: the query of a request as points of the latent space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccq_core.features import Float32
+from service.collection import Collection, View
+from service.errors import Fault, InvalidRequestError, UnknownItemError
+from service.features import read_vectors
+from service.places import Location, shorten
+from service.schemas.search import SearchRequest
+from service.store.interface import ItemRow, Snapshot
+
+_NO_LENGTH = 1e-6  # rounding leaves about a tenth of it where nothing should be left
+
+Example = str | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a request searches for, as far as it can be told without the store.
+
+    Attributes
+    ----------
+    places, examples:
+        Ids of stored items, and features, with their places in the request.
+    spelled:
+        Latent vectors (n, D) of those that are features, in their order.
+    positives:
+        How many examples, the first, the results are to be like; the others they are not to be like. None where each
+        example is a query of its own.
+    """
+
+    places: Sequence[Location]
+    examples: Sequence[Example]
+    spelled: Float32
+    positives: int | None
+
+    @classmethod
+    def read(cls, request: SearchRequest, collection: Collection) -> Self:
+        """Read the query of a request.
+
+        Raises
+        ------
+        CoreInputError
+            Features that cannot be used.
+        """
+        places, examples = zip(*_examples(request), strict=True)
+        positives = None if request.query_by is None else len(request.query_by.positive)
+        return cls(places, examples, _latents(places, examples, collection), positives)
+
+    def resolve(self, collection: Collection, view: View, snapshot: Snapshot) -> tuple[Float32, tuple[int, ...]]:
+        """Latent vectors (q, D) of the queries, and the ascending sequence numbers of the stored items among them.
+
+        Raises
+        ------
+        UnknownItemError
+            An id that no item has.
+        InvalidRequestError
+            The examples leave no direction.
+        """
+        stored = {
+            i: _stored_item(example, self.places[i], collection, snapshot)
+            for i, example in enumerate(self.examples)
+            if isinstance(example, str)
+        }
+        points = self.spelled
+        if stored:
+            spelled = iter(self.spelled)
+            rows = range(len(self.examples))
+            points = np.array([_latent_of(stored[i], collection, view) if i in stored else next(spelled) for i in rows])
+        if self.positives is not None:
+            points = _difference(points, self.positives)
+        return points, tuple(sorted({item.seq for item in stored.values()}))
+
+
+def _examples(request: SearchRequest) -> list[tuple[Location, Example]]:
+    if request.query is not None:
+        return [(("query",), request.query)]
+    if request.query_id is not None:
+        return [(("query_id",), request.query_id)]
+    if request.query_by is not None:
+        sides = (("positive", request.query_by.positive), ("negative", request.query_by.negative))
+        return [(("query_by", side, i), example) for side, given in sides for i, example in enumerate(given)]
+    return [(("queries", i), example) for i, example in enumerate(request.queries or [])]
+
+
+def _latents(places: Sequence[Location], examples: Sequence[Example], collection: Collection) -> Float32:
+    """Latent vectors (n, D) of the examples that are features."""
+    spelled = [
+        (place, example) for place, example in zip(places, examples, strict=True) if not isinstance(example, str)
+    ]
+    if not spelled:
+        return np.empty((0, 0), dtype=np.float32)
+    vectors = read_vectors(
+        [example for _, example in spelled],
+        lambda i: spelled[i][0],
+        collection.model,
+        collection.record.model,
+    )
+    rows = np.arange(len(spelled))
+    with vectors.faults_named(rows):
+        return collection.model.project(vectors.marked(rows))
+
+
+def _stored_item(item_id: str, place: Location, collection: Collection, snapshot: Snapshot) -> ItemRow:
+    item = snapshot.item(item_id)
+    if item is None:
+        raise UnknownItemError(item_id, collection.record.name, [Fault.at(place, f"no item {shorten(item_id)}")])
+    return item
+
+
+def _latent_of(item: ItemRow, collection: Collection, view: View) -> Float32:
+    """Latent vector (D,) of a stored item: of its `pair` codes, else of its only ones."""
+    *_, last = view.codes(item.seq).values()  # `pair` is the last database, and an item without it is in one only
+    latent: Float32 = collection.model.decode(last[None])[0]
+    return latent
+
+
+def _difference(points: Float32, positives: int) -> Float32:
+    """The mean direction (1, D) of the first points, minus that of the others."""
+    exact = points.astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    units = np.divide(exact, lengths, out=np.zeros_like(exact), where=lengths > 0)
+    difference: NDArray[np.float64] = units[:positives].mean(axis=0, keepdims=True)
+    if positives < len(units):
+        difference -= units[positives:].mean(axis=0)
+    if np.linalg.norm(difference) < _NO_LENGTH:
+        reason = "positive and negative examples leave no direction to search in: they cancel each other out"
+        raise InvalidRequestError.from_faults([Fault.at(("query_by",), reason)])
+    return difference.astype(np.float32)

@@ -1,0 +1,162 @@
+"""Rankings: the best rows of one database or of several, and as many of them as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccq_core.distances import DistanceTables
+from ccq_core.features import Float32
+from ccq_core.scan import Keys
+from service import metrics
+from service.collection import View
+from service.store.interface import Seqs
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to search for.
+
+    Attributes
+    ----------
+    tables:
+        The look-up tables of q queries.
+    databases:
+        Names of one or several databases, searched as one.
+    limit:
+        How many rows; fewer come only where fewer qualify.
+    allowed:
+        Ascending sequence numbers of the items to look at; all by default.
+    exclude:
+        Distinct sequence numbers of items to leave out.
+    least_score:
+        The least score of a row that qualifies.
+    """
+
+    tables: DistanceTables
+    databases: tuple[str, ...]
+    limit: int
+    allowed: Seqs | None = None
+    exclude: tuple[int, ...] = ()
+    least_score: np.float32 | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many rows from each database, of which those left out may be some."""
+        return self.limit + len(self.exclude)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best rows for one query, best first; ties by order of insertion, then of databases.
+
+    Attributes
+    ----------
+    seqs:
+        (k,) sequence numbers of the items.
+    databases:
+        (k,) position of each row's database in the request.
+    keys:
+        (k,) float64, by which rows are ranked.
+    distances, scores:
+        (k,) float32.
+    complete:
+        Whether no further rows qualify.
+    """
+
+    seqs: Seqs
+    databases: NDArray[np.intp]
+    keys: Keys
+    distances: Float32
+    scores: Float32
+    complete: bool
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def take(self, rows: slice | NDArray[np.intp]) -> Ranking:
+        """Some of the rows."""
+        return replace(
+            self,
+            seqs=self.seqs[rows],
+            databases=self.databases[rows],
+            keys=self.keys[rows],
+            distances=self.distances[rows],
+            scores=self.scores[rows],
+        )
+
+
+def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
+    """For each job one ranking per query."""
+    rankings: list[list[Ranking]] = [[] for _ in jobs]
+    for together in _groups(jobs):
+        first = jobs[together[0]]
+        tables = first.tables
+        if len(together) > 1:
+            tables = DistanceTables.joined([jobs[i].tables for i in together])
+        metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
+        found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
+        query = 0
+        for i in together:
+            for _ in range(len(jobs[i].tables)):
+                rankings[i].append(_ranking([hits[query] for hits in found], tables, query, jobs[i]))
+                query += 1
+    return rankings
+
+
+def deepen(view: View, job: Job, ranking: Ranking, most: int | None = None) -> Iterator[Ranking]:
+    """A ranking and ever longer ones: each begins with the one before and is twice as long, until one is complete.
+
+    Parameters
+    ----------
+    view, job, ranking:
+        What `rank` found for a job with one query.
+    most:
+        How many rows to stop at.
+    """
+    yield ranking
+    while not ranking.complete and (most is None or job.limit < most):
+        job = replace(job, limit=2 * job.limit if most is None else min(2 * job.limit, most))
+        ((ranking,),) = rank(view, [job])
+        yield ranking
+
+
+def least_float32(threshold: float) -> np.float32:
+    """The least float32 that is not below a number, both as they are written in decimals.
+
+    A score of 0.7 is a float32 that lies a little below the float64 that JSON's 0.7 is read as.
+    """
+    with np.errstate(over="ignore"):
+        near = np.float32(threshold)
+        return near if float(str(near)) >= threshold else np.nextafter(near, np.float32(np.inf))
+
+
+def _groups(jobs: Sequence[Job]) -> list[list[int]]:
+    """Positions of jobs that one search of the tables can serve."""
+    groups: dict[Hashable, list[int]] = {}
+    for i, job in enumerate(jobs):
+        key = (job.tables.metric, job.databases, job.wanted) if job.allowed is None else i
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def _ranking(parts: Sequence[tuple[Seqs, Keys]], tables: DistanceTables, query: int, job: Job) -> Ranking:
+    """One ranking of the rows found in each database."""
+    seqs = np.concatenate([part[0] for part in parts])
+    keys = np.concatenate([part[1] for part in parts])
+    source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    order = np.lexsort((source, seqs, keys))
+    if job.exclude:
+        order = order[~np.isin(seqs[order], job.exclude)]
+    complete = len(order) < job.limit
+    order = order[: job.limit]
+    (distances,) = tables[query : query + 1].distances(keys[None, order])
+    scores = 1 - distances if tables.metric == "cosine" else 0 - distances
+    ranking = Ranking(seqs[order], source[order], keys[order], distances, scores, complete)
+    if job.least_score is None or not len(ranking) or scores[-1] >= job.least_score:
+        return ranking
+    good = int(np.count_nonzero(scores >= job.least_score))  # a prefix: scores fall as keys rise
+    return replace(ranking.take(slice(good)), complete=True)

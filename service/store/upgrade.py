@@ -1,0 +1,45 @@
+"""Databases of older versions of this package are brought up to date when they are opened, in one transaction."""
+
+# ruff: noqa: S608  (the only names put into SQL are those of a collection's tables, made from its number)
+
+from __future__ import annotations
+
+from itertools import islice
+
+import apsw
+import numpy as np
+
+from service.store import postings, segments
+from service.store.interface import CollectionRecord
+
+
+def upgrade(connection: apsw.Connection) -> None:
+    """From version 1, which kept the codes of an item in its row."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        db = connection.cursor()
+        db.execute("ALTER TABLE collections ADD COLUMN items INTEGER NOT NULL DEFAULT 0")
+        for row in list(db.execute("SELECT number, name, model FROM collections")):
+            _pack_codes(connection, CollectionRecord(*row))
+        db.execute(postings.INDEXED_KEYS_SCHEMA)
+        db.execute("PRAGMA user_version = 2")
+        db.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:
+    db, reading = connection.cursor(), connection.cursor()
+    table = f"items_{record.number}"
+    db.execute(segments.schema(record) + postings.schema(record))
+    rows = reading.execute(f"SELECT seq, record FROM {table} ORDER BY seq")
+    items = 0
+    while part := list(islice(rows, segments.FULL_ROWS)):
+        seqs, records = zip(*part, strict=True)
+        segments.insert(db, record, np.array(seqs, dtype=np.int64), b"".join(records))
+        items += len(part)
+    db.execute("UPDATE collections SET items = ? WHERE number = ?", (items, record.number))
+    db.execute(f"ALTER TABLE {table} ADD COLUMN version INTEGER NOT NULL DEFAULT 0")
+    db.execute(f"ALTER TABLE {table} DROP COLUMN record")
