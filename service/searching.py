@@ -67,11 +67,7 @@ def search_together(
                     jobs[i] = search.job(view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
-                    reply = searches[i].reply(jobs[i], rankings, view, snapshot)
-                    yield (
-                        i,
-                        Answer({**reply, "took_ms": took_ms(start)}, searches[i].request.limit, len(rankings)),
-                    )
+                    yield i, searches[i].answer(jobs[i], rankings, view, snapshot, start)
     yield from wrong.items()
 
 
@@ -124,7 +120,11 @@ class _Search:
             None if request.score_threshold is None else least_float32(request.score_threshold),
         )
 
-    def reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
+    def answer(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, start: float) -> Answer:
+        reply = {**self._reply(job, rankings, view, snapshot), "took_ms": took_ms(start)}
+        return Answer(reply, self.request.limit, len(rankings))
+
+    def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
         (ranking,) = rankings

@@ -56,7 +56,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
                 f"host {settings.host}: no API key: create one with `ccq keys create`, or set CCQ_OPEN=true to serve "
                 "without"
             )
-        app = create_app(settings, open_runtime=lambda _: runtime)
+        app = create_app(settings, open_runtime=lambda _: runtime)  # asks for it when it starts
         runtime = Runtime.open(settings, model_path, access)
         config = uvicorn.Config(
             app,

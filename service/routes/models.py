@@ -31,8 +31,8 @@ async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     """All models; with an API key for some collections only those of these."""
 
     def work() -> Response:
-        found = [describe(runtime.catalog, caller, *found) for found in runtime.catalog.models()]
-        return Json({"models": [model for model in found if caller.collections is None or model["collections"]]})
+        models = [describe(runtime.catalog, caller, *found) for found in runtime.catalog.models()]
+        return Json({"models": [model for model in models if caller.collections is None or model["collections"]]})
 
     return await runtime.reads.run(work)
 
@@ -86,7 +86,7 @@ async def get(
     file: Annotated[bool, Query(description="Give the model file itself instead.")] = False,
 ) -> Response:
     """One model: what it is, or its file. With an API key for some collections only if one of them uses it."""
-    if not _used(runtime.catalog, caller, model):
+    if not _users(runtime.catalog, caller, model):
         caller.check_unlimited()
 
     def work() -> Response:
@@ -122,11 +122,11 @@ def describe(catalog: Catalog, caller: Caller, record: ModelRecord, traits: Trai
         "metric": traits.metric,
         "modalities": traits.modalities,
         "databases": traits.databases,
-        "collections": _used(catalog, caller, record.name),
+        "collections": _users(catalog, caller, record.name),
     }
 
 
-def _used(catalog: Catalog, caller: Caller, model: str) -> list[str]:
+def _users(catalog: Catalog, caller: Caller, model: str) -> list[str]:
     """The collections that use a model, of those that the caller sees."""
     users = [entry.record.name for entry in catalog.entries() if entry.record.model == model]
     return [name for name in users if caller.sees(name)]

@@ -9,6 +9,7 @@ import httpx
 import orjson
 import pytest
 
+from service import routes
 from service.collection import Collection
 from service.settings import Settings
 from service.store import segments
@@ -34,12 +35,12 @@ def running(tmp_path, **settings):
 
 
 class Held:
-    """Searches and writes stop as they begin, until `go_on`."""
+    """Functions that stop as they begin, until `go_on`: by default those that read a collection, or write to it."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, functions):
         self.begun = 0
         self.go_on = threading.Event()
-        for owner, name in ((Collection, "read"), (segments, "append")):
+        for owner, name in functions or ((Collection, "read"), (segments, "append")):
             monkeypatch.setattr(owner, name, self._held(getattr(owner, name)))
 
     def _held(self, original):
@@ -62,8 +63,8 @@ class Held:
 def hold(monkeypatch):
     held = []
 
-    def hold():
-        held.append(Held(monkeypatch))
+    def hold(*functions):
+        held.append(Held(monkeypatch, functions))
         return held[-1]
 
     yield hold
@@ -219,10 +220,13 @@ async def answered_early(service, work):
         service.client = usual
 
 
-@pytest.mark.parametrize(("path", "body"), [("/search", SEARCH), ("/index", {"items": [item(100)]})])
-def test_what_waits_too_long_is_not_begun(tmp_path, hold, path, body):
+@pytest.mark.parametrize(
+    ("path", "body", "function"),
+    [("/search", SEARCH, (Collection, "read")), ("/index", INDEX, (routes.items, "prepare_items"))],
+)
+def test_what_waits_too_long_is_not_begun(tmp_path, hold, path, body, function):
     with running(tmp_path, request_seconds=1) as service:
-        held = hold()
+        held = hold(function)
 
         async def late():
             first = await start(service, path, body, 1)

@@ -1,5 +1,9 @@
 """JSON Web Tokens: which are valid, what they allow, and settings that cannot be."""
 
+import base64
+import hashlib
+import hmac
+import json
 import sys
 import time
 
@@ -14,6 +18,7 @@ from service.tokens import Tokens
 from tests.service.harness import InProcess, assert_problem
 
 SECRET = "0123456789abcdef" * 4
+DAY = 86_400
 PRIVATE = {
     "RS256": rsa.generate_private_key(65537, 2048),
     "ES256": ec.generate_private_key(ec.SECP256R1()),
@@ -22,7 +27,7 @@ PRIVATE = {
 
 
 def claims(**changes):
-    made = {"aud": "ccq", "exp": time.time() + 300, "sub": "someone", "scope": "openid search", **changes}
+    made = {"aud": "ccq", "exp": time.time() + DAY, "sub": "someone", "scope": "openid search", **changes}
     return {name: value for name, value in made.items() if value is not None}
 
 
@@ -69,7 +74,7 @@ UNSIGNED = jwt.encode(claims(), "", "none")
 @pytest.mark.parametrize(
     "given",
     [
-        token(exp=time.time() - 300),
+        token(exp=time.time() - DAY),
         token(exp=None),
         token(aud="other"),
         token(aud=None),
@@ -77,7 +82,7 @@ UNSIGNED = jwt.encode(claims(), "", "none")
         token(scope=["search"]),
         token(collections="c"),
         token(collections=[1]),
-        token(nbf=time.time() + 300),
+        token(nbf=time.time() + DAY),
         UNSIGNED,
         token()[:-3],
         "x.y.z",
@@ -114,14 +119,9 @@ def test_a_public_key_is_no_secret(tmp_path):
     file = tmp_path / "key.pem"
     file.write_bytes(pem("RS256"))
     tokens = Tokens.of(Settings(data=tmp_path, jwt_public_key_file=file, jwt_audience="ccq"))
-    import base64
-    import hashlib
-    import hmac
-    import json
-
     head, body = (
         base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
-        for part in ({"alg": "HS256", "typ": "JWT"}, claims(exp=int(time.time()) + 300))
+        for part in ({"alg": "HS256", "typ": "JWT"}, claims(exp=int(time.time()) + DAY))
     )
     signature = hmac.new(pem("RS256"), head + b"." + body, hashlib.sha256).digest()
     forged = b".".join((head, body, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
