@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 
 from service import logs, tls
 from service.access import Access
@@ -67,7 +68,8 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             **https,
         )
         server = _Server(config, _url(listener, "https" if https else "http"))
-        with _ended_by_signals(server):
+        # Requests run beside each other: threads of the matrix library besides would only wait for one another.
+        with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
             server.run(sockets=[listener])
 
 
