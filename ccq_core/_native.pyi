@@ -20,6 +20,7 @@ def search(
     level: str,
     plain: bool = False,
     norms: bool = True,
+    only: NDArray[int64] | None = None,
 ) -> tuple[NDArray[int64], NDArray[float64], list[int]]: ...
 def encode(
     unary: NDArray[float32],

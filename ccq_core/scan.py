@@ -82,8 +82,19 @@ class Rows:
         return _native.Rows(parts, self.planes, self.live, None if self.used is None else self.used.view(np.uint8))
 
 
-def search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Keys]]:
+def search(rows: Rows, tables: DistanceTables, k: int, only: Labels | None = None) -> list[tuple[Labels, Keys]]:
     """The k best rows of each query, by the kernels in force (see `ccq_core.simd`).
+
+    Parameters
+    ----------
+    rows:
+        What to go through.
+    tables:
+        Look-up tables of q queries.
+    k:
+        How many rows; fewer where fewer take part.
+    only:
+        Ascending labels: no other rows take part. Each is looked up by itself, so they should be few.
 
     Returns
     -------
@@ -91,20 +102,24 @@ def search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Key
     """
     level = simd.get_level()
     if level == simd.NUMPY:
-        return reference_search(rows, tables, k)
+        return reference_search(rows, tables, k, only)
     cosine = tables.metric == "cosine"
     labels, keys, counts = _native.search(
-        rows.native, tables.planes, cosine, k, simd.get_threads(), level, norms=tables.norms
+        rows.native, tables.planes, cosine, k, simd.get_threads(), level, norms=tables.norms, only=only
     )
     return [(labels[q, :n], keys[q, :n]) for q, n in enumerate(counts)]
 
 
-def reference_search(rows: Rows, tables: DistanceTables, k: int) -> list[tuple[Labels, Keys]]:
+def reference_search(
+    rows: Rows, tables: DistanceTables, k: int, only: Labels | None = None
+) -> list[tuple[Labels, Keys]]:
     """What `search` returns, in NumPy."""
     found: list[list[tuple[Labels, Keys]]] = [[] for _ in range(len(tables))]
     for segment in rows.segments:
         codes = rows_of(segment.codes, segment.rows)
         selected = np.flatnonzero(segment.selected())
+        if only is not None:
+            selected = selected[np.isin(segment.labels(selected), only, assume_unique=True)]
         for query, best in enumerate(found):
             keys = scan(tables, query, codes[selected])
             top = top_k(keys, k)

@@ -24,6 +24,7 @@ BLOCK_ROWS = 1 << 16
 SLAB_ROWS = 1 << 22
 FIRST_BLOCK_ROWS = 256
 _OFFSET_LIMIT = 1 << 32
+_FEW_SHARE = 32  # up to one row in so many is looked up by itself
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class TableView:
         k:
             How many; fewer come back only where fewer rows qualify.
         allowed:
-            Labels, strictly ascending; None allows every row. Groups of rows without any are passed over.
+            Labels, int64, strictly ascending; None allows every row. Groups of rows without any are passed over.
 
         Returns
         -------
@@ -115,6 +116,8 @@ class TableView:
         """
         if allowed is None:
             return search(self.everything, tables, k)
+        if len(allowed) * _FEW_SHARE <= self.rows:
+            return search(self.everything, tables, k, np.ascontiguousarray(allowed, dtype=np.int64))
         chosen = self._find(allowed)
         segments = [block.segment(rows) for block, rows in chosen]
         live = sum(int(rows.size) for _, rows in chosen)

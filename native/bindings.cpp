@@ -28,6 +28,7 @@ using Codes = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::dev
 using Mask = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Tables = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Labels = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Used = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const ccq::Kernels* kernels_named(const std::string& name) {
@@ -95,7 +96,7 @@ class Rows {
 };
 
 nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t k, int threads, const std::string& level,
-                      bool plain, bool norms) {
+                      bool plain, bool norms, std::optional<Labels> only) {
     if (tables.shape(1) != rows.planes() || tables.shape(2) != ccq::kCodes)
         throw std::invalid_argument("tables: expected shape (queries, planes, 256)");
     ccq::Scan scan;
@@ -111,6 +112,11 @@ nb::tuple search_rows(const Rows& rows, Tables tables, bool cosine, std::size_t 
     scan.threads = std::max(threads, 1);
     scan.kernels = kernels_named(level);
     scan.plain = plain;
+    if (only) {
+        scan.only = only->data();
+        scan.only_count = only->shape(0);
+        scan.k = std::min<std::uint64_t>(scan.k, scan.only_count);
+    }
     std::vector<std::vector<ccq::Candidate>> found;
     {
         nb::gil_scoped_release release;
@@ -224,7 +230,7 @@ NB_MODULE(_native, m) {
     nb::class_<Rows>(m, "Rows").def(nb::init<nb::list, std::size_t, std::uint64_t, std::optional<Used>>(), "segments"_a,
                                     "planes"_a, "live"_a, "used"_a.none());
     m.def("search", &search_rows, "rows"_a, "tables"_a, "cosine"_a, "k"_a, "threads"_a, "level"_a, "plain"_a = false,
-          "norms"_a = true);
+          "norms"_a = true, "only"_a = nb::none());
     m.def("encode", &encode_rows, "unary"_a, "cross"_a, "codes"_a, "beam"_a, "sweeps"_a, "rounds"_a, "start"_a, "threads"_a,
           "level"_a);
     m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a.none(), "z"_a, "cosine"_a, "level"_a);

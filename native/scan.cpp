@@ -265,11 +265,41 @@ void search_batch(const Scan& scan, const Guesser& guess, const std::vector<Piec
     }
 }
 
+// The rows that have some labels, of those that take part. Call visit(segment, row, label) for each, in order.
+template <class Visit>
+void find_rows(const Scan& scan, Visit visit) {
+    const std::int64_t *label = scan.only, *const end = scan.only + scan.only_count;
+    for (const Segment& s : *scan.segments) {
+        if (s.rows == 0) continue;
+        label = std::lower_bound(label, end, (std::int64_t)s.label(0));
+        std::size_t row = 0;
+        for (; label != end && *label <= (std::int64_t)s.label(s.rows - 1); ++label) {
+            const std::uint64_t wanted = (std::uint64_t)*label - s.first;
+            if (s.offsets)
+                row = (std::size_t)(std::lower_bound(s.offsets + row, s.offsets + s.rows, wanted) - s.offsets);
+            else
+                row = (std::size_t)wanted;
+            if (s.label(row) == (std::uint64_t)*label && (live(s, row / kGroup) >> row % kGroup & 1)) visit(s, row, s.label(row));
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<std::vector<Candidate>> search(const Scan& scan) {
     std::vector<std::vector<Candidate>> out(scan.queries);
     if (scan.k == 0 || scan.rows == 0) return out;
+    if (scan.only) {
+        std::vector<Bound> bounds;
+        std::vector<TopK> best(scan.queries, TopK(scan.k, kInfinity));
+        for (std::size_t q = 0; q < scan.queries; ++q) bounds.push_back(bound_of(scan, q));
+        find_rows(scan, [&](const Segment& s, std::size_t row, std::uint64_t label) {
+            const std::uint8_t* bytes = row_bytes(s, scan.planes, row);
+            for (std::size_t q = 0; q < scan.queries; ++q) best[q].offer(bounds[q].key(bytes), label);
+        });
+        for (std::size_t q = 0; q < scan.queries; ++q) out[q] = best[q].finish();
+        return out;
+    }
     const Groups groups(*scan.segments);
     const std::vector<Pieces> parts = shares(groups, scan.threads);
     const Guesser guess(scan, groups);

@@ -22,6 +22,8 @@ struct Scan {
     std::size_t k = 0;
     int threads = 1;
     const Kernels* kernels = nullptr;
+    const std::int64_t* only = nullptr;  // ascending labels of the few rows that take part; null: all that the segments say
+    std::size_t only_count = 0;
     bool plain = false;                  // look every row up in the exact tables: for comparison
 };
 

@@ -128,6 +128,20 @@ def test_scan_equals_the_reference(kind, level):
         assert_same(search(replace(rows, used=None), tables, k), expected)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_scan_of_some_labels_equals_the_reference(kind, level):
+    rng = np.random.default_rng(KINDS.index(kind))
+    for _ in range(6):
+        n, planes = int(rng.choice(SIZES)), int(rng.choice([2, 5, 9]))
+        queries, k = int(rng.choice([1, 3, 40])), int(rng.choice([1, 10, 1000]))
+        rows, tables = make_case(kind, n, planes, queries, bool(rng.integers(2)), float(rng.choice([1, 0.8, 0])), rng)
+        for count in (0, 1, 30, 3 * n):  # labels of rows, of deleted ones, of none; all is more than there is
+            only = np.unique(rng.integers(-50, 10 * n + 100, count))
+            assert_same(search(rows, tables, k, only), reference_search(rows, tables, k, only))
+        everything = np.arange(-5, 10 * n + 100)
+        assert_same(search(rows, tables, k, everything), reference_search(rows, tables, k))
+
+
 @cache
 def large_case(cosine):
     rows, tables = make_case("whole", 600_000, 3, 4, cosine, 0.9, np.random.default_rng(5))
