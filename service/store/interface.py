@@ -35,19 +35,24 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class CollectionRecord:
-    """A stored collection. `number` is never used twice, so a collection made anew is another one."""
+    """A stored collection. `number` is never used twice, so a collection made anew is another one.
+
+    `keep`: how features are kept (see `service.kept`), or ``none``.
+    """
 
     number: int
     name: str
     model: str
+    keep: str = "none"
 
 
 @dataclass(frozen=True)
 class NewItem:
-    """An item to store; `payload` is JSON."""
+    """An item to store; `payload` is JSON, `kept` a record of features where the collection keeps them."""
 
     id: str
     payload: bytes | None
+    kept: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,9 @@ class Snapshot(Protocol):
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """Seq, id and (if wanted) payload, for those that exist."""
 
+    def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Seq and record of kept features, for those that exist."""
+
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
 
@@ -152,10 +160,13 @@ class Store(Protocol):
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
 
-    def create_collection(self, name: str, model: str) -> tuple[CollectionRecord, bool]:
-        """The collection, and whether it is new.
+    def create_collection(
+        self, name: str, model: str, keep: str | None = None
+    ) -> tuple[CollectionRecord, bool]:
+        """The collection, and whether it is new; `keep` is ``none`` for a new one if it is None.
 
-        Raises UnknownModelError, or CollectionConflictError if the collection exists with another model.
+        Raises UnknownModelError, or CollectionConflictError if the collection exists with another model, or keeps
+        features in another way than `keep`.
         """
 
     def collections(self) -> list[CollectionRecord]:

@@ -21,6 +21,11 @@ def items_table(record: CollectionRecord) -> str:
     return f"items_{record.number}"
 
 
+def kept_table(record: CollectionRecord) -> str:
+    """Name of the table that holds the features that it keeps, if it does."""
+    return f"kept_{record.number}"
+
+
 class SQLiteSnapshot:
     """A collection at one moment (see `service.store.interface.Snapshot`).
 
@@ -74,6 +79,13 @@ class SQLiteSnapshot:
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """Seq, id and (if wanted) payload, for those that exist."""
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
+        for seq in seqs:
+            for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
+                yield row
+
+    def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Seq and record of kept features, for those that exist."""
+        sql = f"SELECT seq, data FROM {kept_table(self._record)} WHERE seq = ?"
         for seq in seqs:
             for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
                 yield row

@@ -1,0 +1,104 @@
+"""Features that a collection keeps beside the codes of its items: for results ranked anew, more exactly.
+
+A record is a bit for each modality of the model, lowest first, padded to whole bytes, that says whether the item has it;
+then for each that it has, in the order of the model, a scale (float32) and the numbers as parts of it: float16 of numbers
+up to 1, or int8 of up to 127. All little-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccq_core.features import FeatureSet, Float32
+from service.errors import StorageError
+
+Kind = Literal["none", "float16", "int8"]
+_MOST = {"float16": np.float32(1), "int8": np.float32(127)}
+_DTYPES = {"float16": np.dtype("<f2"), "int8": np.dtype("i1")}
+_SCALE = np.dtype("<f4")
+
+
+@dataclass(frozen=True)
+class KeptLayout:
+    """How the kept features of one collection are laid out.
+
+    Attributes
+    ----------
+    kind:
+        ``float16`` or ``int8``.
+    dims:
+        Dimension of each modality, in the order of the model.
+    """
+
+    kind: Kind
+    dims: Mapping[str, int]
+
+    def pack(self, features: FeatureSet) -> list[bytes]:
+        """A record for each item."""
+        present = np.zeros((features.n, len(self.dims)), dtype=bool)
+        columns: list[NDArray[np.uint8] | None] = []
+        for i, name in enumerate(self.dims):
+            if name not in features.arrays:
+                columns.append(None)
+                continue
+            present[:, i] = features.present[name]
+            columns.append(self._packed(features.arrays[name]))
+        masks = np.packbits(present, axis=1, bitorder="little")
+        records = []
+        for row in range(features.n):
+            parts = [masks[row].tobytes()]
+            parts += [column[row].tobytes() for i, column in enumerate(columns) if column is not None and present[row, i]]
+            records.append(b"".join(parts))
+        return records
+
+    def unpack(self, records: Sequence[bytes]) -> FeatureSet:
+        """The features of n items; rows of zeros for modalities that an item lacks.
+
+        Raises
+        ------
+        StorageError
+            A record has another length than it says.
+        """
+        n = len(records)
+        width = -(-len(self.dims) // 8)
+        arrays = {name: np.zeros((n, dim), dtype=np.float32) for name, dim in self.dims.items()}
+        present = {name: np.zeros(n, dtype=bool) for name in self.dims}
+        alike: dict[bytes, list[int]] = {}
+        for row, record in enumerate(records):
+            alike.setdefault(record[:width], []).append(row)
+        for mask, rows in alike.items():  # records with the same modalities are one array
+            bits = np.unpackbits(np.frombuffer(mask, np.uint8), count=len(self.dims), bitorder="little").tolist()
+            names = [name for name, has in zip(self.dims, bits, strict=True) if has]
+            size = width + sum(self._bytes(self.dims[name]) for name in names)
+            joined = b"".join(records[row] for row in rows)
+            if len(joined) != size * len(rows):
+                raise StorageError("kept features have another length than the model's: index these items again")
+            table = np.frombuffer(joined, dtype=np.uint8).reshape(len(rows), size)
+            at = width
+            for name in names:
+                end = at + self._bytes(self.dims[name])
+                arrays[name][rows] = self._unpacked(table[:, at:end])
+                present[name][rows] = True
+                at = end
+        return FeatureSet(arrays, present, n)
+
+    def _bytes(self, dim: int) -> int:
+        return _SCALE.itemsize + dim * _DTYPES[self.kind].itemsize
+
+    def _packed(self, x: Float32) -> NDArray[np.uint8]:
+        scale = np.abs(x).max(axis=1, initial=0.0).astype(np.float32)[:, None] / _MOST[self.kind]
+        parts = x / np.where(scale > 0, scale, np.float32(1))
+        if self.kind == "int8":
+            parts = np.rint(parts)
+        numbers = np.ascontiguousarray(parts.astype(_DTYPES[self.kind]))
+        return np.concatenate([scale.astype(_SCALE).view(np.uint8), numbers.view(np.uint8)], axis=1)
+
+    def _unpacked(self, data: NDArray[np.uint8]) -> Float32:
+        scale = np.ascontiguousarray(data[:, : _SCALE.itemsize]).view(_SCALE)
+        numbers = np.ascontiguousarray(data[:, _SCALE.itemsize :]).view(_DTYPES[self.kind])
+        return np.asarray(numbers.astype(np.float32) * scale, dtype=np.float32)
