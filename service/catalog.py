@@ -155,7 +155,7 @@ class Catalog:
         UnknownModelError, CollectionConflictError
         """
         with self._changing:
-            record, new = self._store.create_collection(name, model)
+            record, new = self._store.create_collection(name, model, indexes or ())
             entry = self._entries.get(name)
             if entry is None or entry.failure is not None:
                 entry = self._entries[name] = Entry(record, self._store.indexed_keys(record))

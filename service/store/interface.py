@@ -152,8 +152,8 @@ class Store(Protocol):
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
 
-    def create_collection(self, name: str, model: str) -> tuple[CollectionRecord, bool]:
-        """The collection, and whether it is new.
+    def create_collection(self, name: str, model: str, keys: Sequence[str] = ()) -> tuple[CollectionRecord, bool]:
+        """The collection, and whether it is new; a new one has indexes on these payload keys.
 
         Raises UnknownModelError, or CollectionConflictError if the collection exists with another model.
         """

@@ -1,7 +1,8 @@
 """What a server should hold, as plain facts: keys and values that can be compared with what it says that it holds.
 
-``("model", name)``: its checksum. ``("collection", name)``: its model and its indexes. ``("item", collection, id)``: the
-payload, and the distance to `PROBE` in each of its databases, which no other codes have. Items are in order of insertion.
+``("model", name)``: its checksum. ``("collection", name)``: its model and its indexes. ``("item", collection, id)``:
+the payload, and in each of its databases the distance to `PROBE`, by which codes are told apart. Items are in order of
+insertion.
 """
 
 from __future__ import annotations

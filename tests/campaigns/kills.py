@@ -12,7 +12,8 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -44,7 +45,7 @@ class Report:
     """
 
     kills: int = 0
-    restarts: int = 0
+    starts: int = 0
     acknowledged: int = 0
     unanswered: int = 0
     carried_out: int = 0
@@ -84,33 +85,45 @@ class Campaign:
         self._tell = tell
 
     def run(self, kills: int) -> Report:
-        """So many kills, and a server that ends in order."""
-        server = self._start()
-        assert server.client.put("/models/tiny", content=MODEL_FILE).status_code == 201
-        made = server.client.put(f"/collections/{SHARED}", json={"model": "tiny", "indexes": ["n"]})
-        assert made.status_code == 201, made.text
-        for kill in range(kills):
-            self._write_and_kill(server)
-            if kill % CHECK_EVERY == CHECK_EVERY - 1:
+        """So many kills while writers write, and a server that ends in order.
+
+        Raises
+        ------
+        AssertionError
+            A server contradicts itself, so that no more can be compared.
+        """
+        with self._server() as server:
+            assert server.client.put("/models/tiny", content=MODEL_FILE).status_code == 201
+            made = server.client.put(f"/collections/{SHARED}", json={"model": "tiny", "indexes": ["n"]})
+            assert made.status_code == 201, made.text
+        for turn in range(kills):
+            with self._server() as server:
+                server.wait_until_ready()
+                self._compare(server)
+                self._write_and_kill(server)
+            if self._rng.random() < 0.1:
+                with self._server():  # killed while it loads
+                    time.sleep(self._rng.uniform(0, 0.02))
+                self.report.kills += 1
+            if turn % CHECK_EVERY == CHECK_EVERY - 1:
                 self._check()
-            server = self._start()
-            self.report.restarts += 1
+        with self._server() as server:
+            server.wait_until_ready()
             self._compare(server)
-        status = server.stop()
-        if status:
-            self._wrong(f"a server that was told to stop ended with status {status}")
+            if server.stop():
+                self._wrong("a server that was told to stop ended with another status than 0")
         self._check()
         return self.report
 
-    def _start(self) -> ServerProcess:
-        if self.report.kills and self._rng.random() < 0.1:  # killed while it opens the directory or loads
-            early = ServerProcess(self._data)
-            time.sleep(self._rng.uniform(0, 0.02))
-            early.kill()
-            self.report.kills += 1
+    @contextmanager
+    def _server(self) -> Iterator[ServerProcess]:
+        """A server that has ended in the end, one way or the other."""
         server = ServerProcess(self._data, CCQ_SEARCH_THREADS="2")
-        server.wait_until_ready()
-        return server
+        self.report.starts += 1
+        try:
+            yield server
+        finally:
+            server.kill()
 
     def _write_and_kill(self, server: ServerProcess) -> None:
         threads = [threading.Thread(target=self._write, args=(writer, server.url)) for writer in self._writers]
@@ -120,7 +133,6 @@ class Campaign:
         killing.start()
         for thread in (*threads, killing):
             thread.join()
-        server.kill()
         self.report.kills += 1
         self.report.acknowledged += sum(writer.acknowledged for writer in self._writers)
         for writer in self._writers:
@@ -155,7 +167,8 @@ class Campaign:
         if write is not None and same(found, write.after):
             self.report.carried_out += 1
             return
-        touched = {key for key in known.keys() | write.after.keys() if known.get(key) != write.after.get(key)} if write else set()
+        after = known if write is None else write.after
+        touched = {key for key in known.keys() | after.keys() if known.get(key) != after.get(key)}
         lost = [key for key in known if key not in touched and found.get(key) != known[key]]
         self.report.lost += len(lost)
         self.report.torn += write is not None

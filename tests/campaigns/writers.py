@@ -81,8 +81,7 @@ class Writer:
         if ("collection", self._own) not in self.facts and collection == self._own:
             return self._create()
         kinds: list[Callable[[str], Write]] = [self._index, self._delete_ids, self._delete_where, self._change]
-        write = self._rng.choices(kinds, [10, 2, 2, 1])[0](collection)
-        return write
+        return self._rng.choices(kinds, [10, 2, 2, 1])[0](collection)
 
     def _index(self, collection: str) -> Write:
         numbers = self._rng.sample(range(_IDS), self._rng.choice([1, 2, 5, 20, 40]))
@@ -112,7 +111,9 @@ class Writer:
         )
 
     def _delete(self, collection: str, body: Any, gone: set[str]) -> Write:
-        after = {key: value for key, value in self.facts.items() if key[:2] != ("item", collection) or key[2] not in gone}
+        after = {
+            key: value for key, value in self.facts.items() if key[:2] != ("item", collection) or key[2] not in gone
+        }
         return Write("POST", f"/collections/{collection}/items/delete", body, after)
 
     def _create(self) -> Write:
