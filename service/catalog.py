@@ -231,6 +231,9 @@ class Catalog:
                 return
             except UnknownCollectionError:
                 log.info("collection %r was deleted before it was loaded", entry.record.name)
+            except ServiceError as error:
+                log.error("collection %r could not be loaded: %s (%s)", entry.record.name, error, error.__cause__)  # noqa: TRY400
+                entry.failure = str(error)
             except Exception as error:
                 log.exception("collection %r could not be loaded", entry.record.name)
                 entry.failure = str(error)
