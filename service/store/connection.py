@@ -147,9 +147,9 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
         )
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise DatabaseError(f"database {path} was not made by ccq-search")
-    if version == 0:  # only an empty database can be told to give space back
-        connection.pragma("auto_vacuum", "incremental")
+    if version == 0:  # only an empty database can be told to leave room for checksums, and then to give space back
         connection.reserve_bytes(reserve=_CHECKSUM_BYTES)
+        connection.pragma("auto_vacuum", "incremental")
     if connection.pragma("journal_mode", "wal") != "wal":
         raise DatabaseError(f"database {path}: this file system does not support SQLite's write-ahead log")
     connection.pragma("synchronous", "full")

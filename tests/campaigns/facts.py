@@ -55,27 +55,54 @@ def same(one: Facts, other: Facts) -> bool:
     return one == other and all(ids(one, name) == ids(other, name) for name in collections)
 
 
+class Refused(AssertionError):
+    """A server answered with a problem; `code` is its code."""
+
+    def __init__(self, reply: Any) -> None:
+        super().__init__(f"{reply.request.url}: {reply.text}")
+        self.code = reply.json()["code"]
+
+
 def served(client: Any) -> Facts:
-    """All that a server holds, by its listings and by searches through every row of codes.
+    """All that a server holds; raises what `served_models` and `served_collection` raise."""
+    facts = served_models(client)
+    for name in served_names(client):
+        facts |= served_collection(client, name)
+    return facts
+
+
+def served_models(client: Any) -> Facts:
+    """Facts about models; Refused."""
+    return {("model", one["name"]): one["checksum"] for one in _get(client, "/models")["models"]}
+
+
+def served_names(client: Any) -> list[str]:
+    """Names of the collections; Refused."""
+    return [info["name"] for info in _get(client, "/collections")["collections"]]
+
+
+def served_collection(client: Any, name: str) -> Facts:
+    """Facts about a collection and its items, by listings and by searches through every row of codes.
 
     Raises
     ------
     AssertionError
         Listings, counts, searches and filters contradict each other.
+    Refused
+        There is no answer.
     """
-    facts: Facts = {("model", one["name"]): one["checksum"] for one in _get(client, "/models")["models"]}
-    for info in _get(client, "/collections")["collections"]:
-        assert info["state"] == "ready", info
-        facts["collection", info["name"]] = (info["model"], tuple(info["indexes"]))
-        items = _listed(client, info["name"])
-        near = _near(client, info["name"], len(items))
-        assert near.keys() <= items.keys(), near.keys() - items.keys()
-        for item_id, (payload, databases) in items.items():
-            assert databases == list(near[item_id]), (item_id, databases, near[item_id])
-            facts["item", info["name"], item_id] = (payload, near[item_id])
-        rows = {name: sum(name in found for found in near.values()) for name in info["databases"]}
-        assert (info["items"], info["databases"]) == (len(items), rows), info
-        _compare_filters(client, info["name"], items)
+    items = _listed(client, name)
+    info = _get(client, f"/collections/{name}")
+    assert info["state"] == "ready", info
+    near = _near(client, name, len(items))
+    assert near.keys() <= items.keys(), near.keys() - items.keys()
+    facts: Facts = {("collection", name): (info["model"], tuple(info["indexes"]))}
+    for item_id, (payload, databases) in items.items():
+        assert databases == list(near.get(item_id, ())), (item_id, databases, near.get(item_id))
+        facts["item", name, item_id] = (payload, near[item_id])
+    rows = {database: sum(database in found for found in near.values()) for database in info["databases"]}
+    assert (info["items"], info["databases"]) == (len(items), rows), info
+    _compare_filters(client, name, items)
     return facts
 
 
@@ -124,5 +151,6 @@ def _post(client: Any, path: str, body: Any) -> Any:
 
 
 def _json(reply: Any) -> Any:
-    assert reply.status_code == 200, f"{reply.request.url}: {reply.text}"
+    if reply.status_code != 200:
+        raise Refused(reply)
     return reply.json()

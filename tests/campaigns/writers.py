@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,17 +64,18 @@ class Writer:
             It answered with an error.
         """
         with httpx.Client(base_url=url, timeout=60) as client:
-            while True:
-                write = self._next()
-                self.pending = write
-                content = {"content": write.body} if isinstance(write.body, bytes) else {"json": write.body}
-                try:
-                    reply = client.request(write.method, write.path, **({} if write.body is None else content))
-                except httpx.TransportError:
-                    return
-                assert reply.is_success, f"{write.method} {write.path}: {reply.status_code} {reply.text}"
-                self.facts, self.pending = write.after, None
-                self.acknowledged += 1
+            with suppress(httpx.TransportError):
+                while True:
+                    self.write(client)
+
+    def write(self, client: Any) -> None:
+        """Write once; raises what `run` raises, and what the client does."""
+        write = self.pending = self._next()
+        content = {"content": write.body} if isinstance(write.body, bytes) else {"json": write.body}
+        reply = client.request(write.method, write.path, **({} if write.body is None else content))
+        assert reply.is_success, f"{write.method} {write.path}: {reply.status_code} {reply.text}"
+        self.facts, self.pending = write.after, None
+        self.acknowledged += 1
 
     def _next(self) -> Write:
         self._turn += 1
