@@ -155,7 +155,7 @@ class Catalog:
         UnknownModelError, CollectionConflictError
         """
         with self._changing:
-            record, new = self._store.create_collection(name, model)
+            record, new = self._store.create_collection(name, model, indexes or ())
             entry = self._entries.get(name)
             if entry is None or entry.failure is not None:
                 entry = self._entries[name] = Entry(record, self._store.indexed_keys(record))
@@ -231,6 +231,9 @@ class Catalog:
                 return
             except UnknownCollectionError:
                 log.info("collection %r was deleted before it was loaded", entry.record.name)
+            except ServiceError as error:
+                log.error("collection %r could not be loaded: %s (%s)", entry.record.name, error, error.__cause__)  # noqa: TRY400
+                entry.failure = str(error)
             except Exception as error:
                 log.exception("collection %r could not be loaded", entry.record.name)
                 entry.failure = str(error)

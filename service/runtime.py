@@ -8,6 +8,7 @@ from typing import Self
 
 from service.access import Access
 from service.catalog import Catalog
+from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
 from service.settings import Settings
 from service.store.interface import Store
@@ -69,6 +70,9 @@ class Runtime:
             catalog = Catalog(store)
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
+        except UnavailableError as error:
+            store.close()
+            raise DatabaseError(f"data directory {settings.data}: {error} ({error.__cause__})") from error
         except BaseException:
             store.close()
             raise

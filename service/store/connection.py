@@ -5,20 +5,26 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
+import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
 from service.store.postings import INDEXED_KEYS_SCHEMA
 from service.store.upgrade import upgrade
+from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 2
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
+
+# SQLite's extension that gives each page a checksum, and refuses to read one that has another.
+_CHECKSUMS = "cksumvfs"
+_CHECKSUM_BYTES = 8
 
 _SCHEMA = f"""
 CREATE TABLE models (
@@ -70,10 +76,14 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             f"database {path} is {state}, but other files in {path.parent} say that there was one: put it back from a "
             "backup, or, to start with nothing, choose or make an empty directory"
         )
+    _load_checksums()
     try:
         connection = apsw.Connection(str(path))
         try:
+            # Closing would empty a damaged log into the database, and hide that there is one.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             _set_up(connection, path)
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except BaseException:
             connection.close()
             raise
@@ -129,6 +139,7 @@ def storage_errors() -> Iterator[None]:
 def _set_up(connection: apsw.Connection, path: Path) -> None:
     connection.set_busy_timeout(_BUSY_MS)
     version = connection.pragma("user_version")
+    _refuse_damaged_log(connection, path)
     if version > SCHEMA_VERSION:
         raise DatabaseError(
             f"database {path} has schema version {version}, this package knows up to {SCHEMA_VERSION}: "
@@ -136,7 +147,8 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
         )
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise DatabaseError(f"database {path} was not made by ccq-search")
-    if version == 0:  # only an empty database can be told to give space back
+    if version == 0:  # only an empty database can be told to leave room for checksums, and then to give space back
+        connection.reserve_bytes(reserve=_CHECKSUM_BYTES)
         connection.pragma("auto_vacuum", "incremental")
     if connection.pragma("journal_mode", "wal") != "wal":
         raise DatabaseError(f"database {path}: this file system does not support SQLite's write-ahead log")
@@ -149,6 +161,28 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
     elif version < SCHEMA_VERSION:
         log.info("database %s: upgrading from schema version %d to %d", path, version, SCHEMA_VERSION)
         upgrade(connection)
+
+
+def _load_checksums() -> None:
+    """Let all connections of this process check the checksums of pages, where a database has them."""
+    try:
+        with closing(apsw.Connection(":memory:")) as connection:
+            apsw.sqlite_extra.load(connection, _CHECKSUMS)
+    except (LookupError, apsw.sqlite_extra.NotAvailable, apsw.Error) as error:
+        raise DatabaseError(f"apsw without SQLite's extension {_CHECKSUMS}: install it from PyPI ({error})") from None
+
+
+def _refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
+    log = path.with_name(path.name + "-wal")
+    if not log_bytes(path):
+        return
+    frames, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    behind = writes_behind(log, frames)
+    if behind > 1:  # one may be what was under way when a process or a machine died
+        raise DatabaseError(
+            f"database {path}: its write-ahead log {log.name} is damaged, and {behind} writes behind that place would "
+            "be lost: put both files back from a backup"
+        )
 
 
 def _size(file: Path) -> int:

@@ -161,9 +161,11 @@ class Store(Protocol):
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
 
     def create_collection(
-        self, name: str, model: str, keep: str | None = None
+        self, name: str, model: str, keys: Sequence[str] = (), keep: str | None = None
     ) -> tuple[CollectionRecord, bool]:
-        """The collection, and whether it is new; `keep` is ``none`` for a new one if it is None.
+        """The collection, and whether it is new; a new one has indexes on these payload keys.
+
+        `keep`: how it keeps features; None: as it does, or not at all.
 
         Raises UnknownModelError, or CollectionConflictError if the collection exists with another model, or keeps
         features in another way than `keep`.

@@ -134,7 +134,7 @@ class SQLiteStore:
 
     # -- collections -----------------------------------------------------------------------------------------------
 
-    def create_collection(self, name: str, model: str) -> tuple[CollectionRecord, bool]:
+    def create_collection(self, name: str, model: str, keys: Sequence[str] = ()) -> tuple[CollectionRecord, bool]:
         """The collection, and whether it is new; UnknownModelError, or CollectionConflictError."""
 
         def work(db: apsw.Cursor) -> tuple[CollectionRecord, bool]:
@@ -148,6 +148,7 @@ class SQLiteStore:
             record = CollectionRecord(db.execute(sql, (name, model)).get, name, model)
             db.execute(ITEMS_SCHEMA.format(table=items_table(record)))
             db.execute(segments.schema(record) + postings.schema(record))
+            self._insert_keys(db, record, set(keys))
             return record, True
 
         return self._writer.run(work)
@@ -166,10 +167,9 @@ class SQLiteStore:
             for path in known.keys() - set(keys):
                 postings.drop(db, record, known[path])
                 db.execute("DELETE FROM indexed_keys WHERE number = ?", (known[path],))
-            new = sorted(set(keys) - known.keys())
+            new = set(keys) - known.keys()
             if new:
-                sql = "INSERT INTO indexed_keys (collection, path) VALUES (?, ?)"
-                db.executemany(sql, ((record.number, path) for path in new))
+                self._insert_keys(db, record, new)
                 numbers = {path: number for path, number in postings.keys_of(db, record).items() if path in new}
                 reading = self._connection.cursor()
                 texts = reading.execute(f"SELECT seq, id, payload FROM {items_table(record)} ORDER BY seq")
@@ -177,6 +177,11 @@ class SQLiteStore:
             return set(keys) != known.keys()
 
         return self._writer.run(self._known(record, work))
+
+    @staticmethod
+    def _insert_keys(db: apsw.Cursor, record: CollectionRecord, paths: set[str]) -> None:
+        sql = "INSERT INTO indexed_keys (collection, path) VALUES (?, ?)"
+        db.executemany(sql, ((record.number, path) for path in sorted(paths)))
 
     def indexed_keys(self, record: CollectionRecord) -> list[str]:
         """The indexed payload keys, in order."""

@@ -56,6 +56,15 @@ def upsert(store, record, items):
     store.upsert(record, new, b"12" * len(new), quiet)
 
 
+def test_a_collection_is_made_together_with_its_indexes(store):
+    """By one write: a kill in between would leave a collection that nobody asked for."""
+    record, _ = store.create_collection("both", "m", ["b", "a"])
+    assert store.indexed_keys(record) == ["a", "b"]
+    assert store.create_collection("both", "m", ["c"]) == (record, False)
+    assert store.indexed_keys(record) == ["a", "b"]
+    store.drop_collection(record)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(some_payloads, min_size=1, max_size=8),
