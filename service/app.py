@@ -12,6 +12,7 @@ from ccq_core import __version__
 from service import apidoc, problems, requestid, tracing
 from service.admission import Admission
 from service.middleware import RequestGuard, RequestLimits
+from service.responses import REPLAYED
 from service.routes import collections, items, models, operations
 from service.runtime import Runtime
 from service.settings import Settings
@@ -64,8 +65,15 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-API-Key", requestid.HEADER],
-            expose_headers=[requestid.HEADER, "Retry-After"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "X-API-Key",
+                requestid.HEADER,
+            ],
+            expose_headers=[requestid.HEADER, "ETag", REPLAYED, "Retry-After"],
         )
     app.add_middleware(Watch, log_all=settings.access_log, slow_ms=settings.slow_ms)
     app.add_middleware(RequestGuard)

@@ -30,7 +30,9 @@
     │   ├── UnknownModelError (KeyError)
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
-    │   └── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── VersionMismatchError            an item is of another version than the request says
+    │   └── KeyReusedError                  another request had the same Idempotency-Key
     └── UnavailableError                    the request may be fine, the service is not
         ├── CollectionLoadingError          the collection is being loaded; try again
         ├── CollectionFailedError           the collection could not be loaded; see the log
@@ -50,7 +52,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ccq_core.errors import CCQError
-from service.places import Location, path, pointer
+from service.places import Location, path, pointer, shorten
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Fault:
     ----------
     pointer:
         ``#/items/3/id``: a JSON pointer (RFC 6901) into the body; ``?limit``: a query parameter; ``{id}``: a part of
-        the path; ``/collections/default``: a resource.
+        the path; ``If-Match``: a header; ``/collections/default``: a resource.
     detail:
         What was received and what was expected.
     """
@@ -223,6 +225,26 @@ class CollectionConflictError(RequestError):
 
 class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
+
+
+class VersionMismatchError(RequestError):
+    """An item is of another version than the request says.
+
+    Attributes
+    ----------
+    item_id, current:
+        The item, and its version; 0 if there is none of this id.
+    """
+
+    def __init__(self, item_id: str, expected: int, current: int, faults: Sequence[Fault] = ()) -> None:
+        there_is = f"its version is {current}" if current else "there is no such item (version 0)"
+        super().__init__(f"item {shorten(item_id)}: expected version {expected}, but {there_is}", faults)
+        self.item_id = item_id
+        self.current = current
+
+
+class KeyReusedError(RequestError):
+    """Another request had the same Idempotency-Key within the time that replies are kept."""
 
 
 class UnavailableError(ServiceError):

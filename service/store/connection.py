@@ -12,11 +12,12 @@ import apsw
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
 from service.store.postings import INDEXED_KEYS_SCHEMA
+from service.store.replies import REPLIES_SCHEMA
 from service.store.upgrade import upgrade
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -35,6 +36,7 @@ CREATE TABLE collections (
     items INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
+{REPLIES_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 

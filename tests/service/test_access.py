@@ -23,6 +23,7 @@ ITEMS = {
     ("POST", "/items/delete"): "write",
     ("GET", "/items/{id}"): "search",
     ("DELETE", "/items/{id}"): "write",
+    ("PUT", "/items/{id}/payload"): "write",
 }
 SCOPES = {
     **ITEMS,
