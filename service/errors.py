@@ -9,6 +9,7 @@
     │   ├── AddressError                    the address cannot be listened on
     │   ├── DefaultModelError               --model and the default collection do not fit together
     │   ├── KeysFileError                   the file of API keys cannot be read
+    │   ├── SnapshotFileError               a file is no snapshot that can be restored, or not here
     │   ├── OpenAddressError                others can reach the address, and there is no API key
     │   └── SettingError                    a setting needs a file, a package or another setting that is not there
     ├── RequestError                        the request cannot be served as it is; nothing was changed
@@ -31,6 +32,8 @@
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── UnknownSnapshotError (KeyError)
+    │   ├── SnapshotInProgressError         another snapshot is being made
     │   ├── VersionMismatchError            an item is of another version than the request says
     │   └── KeyReusedError                  another request had the same Idempotency-Key
     └── UnavailableError                    the request may be fine, the service is not
@@ -112,6 +115,10 @@ class DefaultModelError(StartError):
 
 class KeysFileError(StartError):
     """The file of API keys cannot be read, or is damaged."""
+
+
+class SnapshotFileError(StartError):
+    """A file is no snapshot, damaged or of a newer version of this package; or where it is to go is a database."""
 
 
 class OpenAddressError(StartError):
@@ -225,6 +232,17 @@ class CollectionConflictError(RequestError):
 
 class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
+
+
+class UnknownSnapshotError(RequestError, KeyError):
+    """There is no snapshot of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no snapshot {shorten(name)}; GET /snapshots lists those that there are")
+
+
+class SnapshotInProgressError(RequestError):
+    """Another snapshot is being made."""
 
 
 class VersionMismatchError(RequestError):

@@ -78,6 +78,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.UnknownItemError: Kind(404, "item_not_found", "There is no such item"),
     errors.CollectionConflictError: Kind(409, "collection_conflict", "The collection has another model"),
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
+    errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
+    errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),
     errors.VersionMismatchError: Kind(412, "version_mismatch", "An item is of another version"),
     errors.KeyReusedError: Kind(422, "idempotency_key_reused", "Another request had this Idempotency-Key"),
     # The state of the service

@@ -10,6 +10,7 @@ from service.access import Access
 from service.catalog import Catalog
 from service.gathering import Gathering
 from service.settings import Settings
+from service.snapshots import Snapshots
 from service.store.interface import Store
 from service.store.sqlite import SQLiteStore
 from service.workers import Workers
@@ -31,6 +32,8 @@ class Runtime:
         Threads that wait for the disk: the more wait, the more are committed together.
     searches:
         Searches, gathered for the threads that are free.
+    snapshots:
+        Copies of all that the store holds.
     """
 
     settings: Settings
@@ -41,6 +44,7 @@ class Runtime:
     writes: Workers
     commits: Workers
     searches: Gathering
+    snapshots: Snapshots
 
     @classmethod
     def open(cls, settings: Settings, model_path: Path | None = None, access: Access | None = None) -> Self:
@@ -69,18 +73,22 @@ class Runtime:
             catalog = Catalog(store)
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
+            snapshots = Snapshots(store, settings)
         except BaseException:
             store.close()
             raise
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
-        return cls(settings, access, store, catalog, reads, writes, commits, Gathering(reads, settings))
+        searches = Gathering(reads, settings)
+        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots)
 
     def start(self) -> None:
-        """Begin loading collections; requests may come already."""
+        """Begin loading collections, and making snapshots; requests may come already."""
         self.catalog.start_loading()
+        self.snapshots.start()
 
     def close(self) -> None:
-        """End loading, finish the write in progress, let go of the data directory."""
+        """End loading, give up a snapshot that is being made, finish the write in progress, let go of the directory."""
         self.catalog.stop()
+        self.snapshots.close()
         self.store.close()

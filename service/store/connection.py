@@ -81,7 +81,7 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             raise
     except apsw.Error as error:
         raise DatabaseError(f"database {path}: {error}") from error
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return connection
 
 
@@ -108,6 +108,15 @@ def empty_log(writer: apsw.Connection) -> bool:
     finally:
         writer.set_busy_timeout(_BUSY_MS)
     return True
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a new file's name durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -155,12 +164,3 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
 
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new file's name durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

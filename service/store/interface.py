@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -75,6 +76,14 @@ class Change:
     version: int
     added: Seqs
     removed: Seqs
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a copy of everything holds: its `schema` version, and the number of items of each of its `collections`."""
+
+    schema: int
+    collections: Mapping[str, int]
 
 
 Publish = Callable[[Change], None]
@@ -254,6 +263,16 @@ class Store(Protocol):
 
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
+
+    def size(self) -> int:
+        """About how many bytes everything takes."""
+
+    def copy(self, file: Path, check: Callable[[], None]) -> Copied:
+        """Copy everything to a new file, as it is at one moment between the call and its end.
+
+        Readers do not wait meanwhile, and writes only for moments. `check` is called now and then; what it raises ends
+        the work, and is raised here. The file is not synced to disk, and of no use after an error.
+        """
 
     def snapshot(self, record: CollectionRecord) -> AbstractContextManager[Snapshot]:
         """The collection as it is now; UnknownCollectionError if it is gone."""

@@ -26,13 +26,14 @@ from service.errors import (
     UnknownModelError,
     VersionMismatchError,
 )
-from service.store import postings, replies, segments
+from service.store import backup, postings, replies, segments
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import (
     ANY,
     Change,
     CollectionRecord,
+    Copied,
     ModelRecord,
     NewItem,
     Publish,
@@ -282,6 +283,16 @@ class SQLiteStore:
         done: list[T] = []
         self._writer.run(lambda _: None, lambda _: done.append(work()))
         return done[0]
+
+    def size(self) -> int:
+        """About how many bytes everything takes."""
+        with self._read() as db:
+            return int(db.execute("PRAGMA page_count").get * db.execute("PRAGMA page_size").get)
+
+    def copy(self, file: Path, check: Callable[[], None]) -> Copied:
+        """Copy everything to a new file, as it is at one moment; see `service.store.backup`."""
+        with storage_errors():
+            return backup.copy(self._connection, self.exclusively, file, check)
 
     @contextmanager
     def snapshot(self, record: CollectionRecord) -> Iterator[SQLiteSnapshot]:
