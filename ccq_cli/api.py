@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 from urllib.parse import quote
 
 import click
@@ -92,6 +92,15 @@ class Api:
         if not isinstance(reply, dict) or not reply.keys() >= set(replies):
             raise ApiError(f"{response.url}: the answer is not that of a CCQ service")
         return reply
+
+    def download(self, path: str, out: IO[bytes]) -> None:
+        """Write the reply to a GET request to a file; raises what `call` raises."""
+        with self._client.stream("GET", path) as response:
+            if not response.is_success:
+                response.read()
+                raise ApiError(_words(response))
+            for chunk in response.iter_bytes(1 << 20):
+                out.write(chunk)
 
 
 def collection_path(collection: str, verb: str) -> str:

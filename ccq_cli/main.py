@@ -25,6 +25,8 @@ VERBS = {
     "index": "Send feature arrays to a running service.",
     "search": "Search a running service.",
     "bench": "Measure scanning, encoding and training on this machine.",
+    "snapshot": "Make a snapshot of a running service, and download it.",
+    "restore": "Make a data directory of a snapshot.",
     "check": "Check every page and code of a data directory.",
     "health": "Ask whether a running service is ready.",
 }

@@ -13,6 +13,7 @@ import click
 from pydantic import ValidationError
 
 from service.errors import StartError
+from service.restore import restore
 from service.server import serve
 from service.settings import Settings
 
@@ -25,10 +26,16 @@ from service.settings import Settings
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Model file: creates the default collection if it does not exist.",
 )
+@click.option(
+    "--restore",
+    "snapshot",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Snapshot: makes the data directory, which must have no database, before it is served.",
+)
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
 @click.option("--until-eof", is_flag=True, hidden=True, help="Stop when standard input ends, as a parent process does.")
-def command(model: Path | None, until_eof: bool, **flags: Any) -> None:
+def command(model: Path | None, snapshot: Path | None, until_eof: bool, **flags: Any) -> None:
     """Serve collections over HTTP.
 
     Every setting can also be given as an environment variable CCQ_NAME; flags come first.
@@ -37,6 +44,8 @@ def command(model: Path | None, until_eof: bool, **flags: Any) -> None:
         if until_eof:
             threading.Thread(target=_stop_at_eof, name="ccq-eof", daemon=True).start()
         settings = Settings(**{name: value for name, value in flags.items() if value is not None})
+        if snapshot is not None:
+            restore(snapshot, settings.data)
         serve(settings, model)
     except ValidationError as error:
         raise click.ClickException("\n".join(_setting(found) for found in error.errors())) from None

@@ -29,6 +29,7 @@ TAGS = [
     {"name": "items", "description": "Index, search, read and delete items."},
     {"name": "collections", "description": "Collections of items that one model encodes."},
     {"name": "models", "description": "Models, as `ccq train` makes them."},
+    {"name": "snapshots", "description": "Copies of everything that the server holds."},
     {"name": "operations", "description": "For those who run the server."},
 ]
 

@@ -12,7 +12,8 @@ from ccq_core import __version__
 from service import apidoc, problems, requestid, tracing
 from service.admission import Admission
 from service.middleware import RequestGuard, RequestLimits
-from service.routes import collections, items, models, operations
+from service.responses import REPLAYED
+from service.routes import collections, items, models, operations, snapshots
 from service.runtime import Runtime
 from service.settings import Settings
 from service.shortcut import Shortcut
@@ -67,14 +68,21 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-API-Key", requestid.HEADER],
-            expose_headers=[requestid.HEADER, "Retry-After"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "X-API-Key",
+                requestid.HEADER,
+            ],
+            expose_headers=[requestid.HEADER, "ETag", REPLAYED, "Retry-After"],
         )
     app.add_middleware(Watch, log_all=settings.access_log, slow_ms=settings.slow_ms)
     app.add_middleware(RequestGuard)
     problems.install(app)
     items.include(app)
-    for router in (collections.router, models.router, operations.router):
+    for router in (collections.router, models.router, snapshots.router, operations.router):
         app.include_router(router)
     apidoc.install(app)
     return app

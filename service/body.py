@@ -7,6 +7,7 @@ request, and `json_body` puts the body's schema into the OpenAPI document.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -116,10 +117,7 @@ def parse(body: bytes, model: type[T], **longest: int) -> T:
     InvalidRequestError
         JSON, but not what `model` describes; the faults say where.
     """
-    brackets = body.count(b"[") + body.count(b"{")
-    if brackets > MOST_BRACKETS:
-        raise BodyTooLargeError(f"expected at most {MOST_BRACKETS} brackets ([ or {{) in a body, got {brackets}")
-    data = load_json(body)
+    data = _load_bounded(body)
     if not isinstance(data, dict):
         raise InvalidRequestError.from_faults([Fault("#", f"expected an object, got {shorten(data)}")])
     for key, most in longest.items():
@@ -135,6 +133,21 @@ def parse(body: bytes, model: type[T], **longest: int) -> T:
         ) from None
 
 
+def load_payload_body(body: bytes) -> dict[str, Any] | None:
+    """A body that is a payload: an object or null; raises what `parse` raises."""
+    data = _load_bounded(body)
+    if data is not None and not isinstance(data, dict):
+        raise InvalidRequestError.from_faults([Fault("#", f"expected an object or null, got {shorten(data)}")])
+    return data
+
+
+def _load_bounded(body: bytes) -> Any:
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets > MOST_BRACKETS:
+        raise BodyTooLargeError(f"expected at most {MOST_BRACKETS} brackets ([ or {{) in a body, got {brackets}")
+    return load_json(body)
+
+
 def load_json(body: bytes) -> Any:
     """The JSON value of a body; InvalidJsonError if it is none."""
     try:
@@ -147,10 +160,16 @@ def load_json(body: bytes) -> Any:
 
 def json_body(model: type[BaseModel], **examples: Any) -> dict[str, Any]:
     """The `openapi_extra` of a route that reads its body by `read_json` and `parse`."""
-    content = {
-        "schema": {"$ref": f"#/components/schemas/{model.__name__}"},
-        "examples": {name: {"value": value} for name, value in examples.items()},
-    }
+    return _documented({"$ref": f"#/components/schemas/{model.__name__}"}, examples)
+
+
+def payload_body(**examples: Any) -> dict[str, Any]:
+    """The `openapi_extra` of a route that reads its body by `read_json` and `load_payload_body`."""
+    return _documented({"anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}]}, examples)
+
+
+def _documented(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
+    content = {"schema": schema, "examples": {name: {"value": value} for name, value in examples.items()}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 

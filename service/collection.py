@@ -21,7 +21,7 @@ from ccq_core import CCQ
 from ccq_core.table import CodeTable, TableView
 from service.errors import StorageError, UnavailableError, WouldTakeLongError
 from service.records import Bytes, Codes, Layout
-from service.store.interface import Change, CollectionRecord, NewItem, Seqs, Snapshot, Store
+from service.store.interface import ANY, Change, CollectionRecord, NewItem, Seqs, Snapshot, Store, Terms
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Collection:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def upsert(self, items: Sequence[NewItem], codes: Codes) -> None:
+    def upsert(self, items: Sequence[NewItem], codes: Codes, terms: Terms = ANY) -> Change:
         """Store items with distinct ids; those whose id is known are replaced. Durable and visible on return.
 
         Parameters
@@ -98,11 +98,15 @@ class Collection:
             n items; their records are the packed `codes`.
         codes:
             The codes of the same items.
+        terms:
+            On what terms, as for all writes.
 
         Raises
         ------
         UnknownCollectionError
             The collection was deleted meanwhile.
+        VersionMismatchError, KeyReusedError, DoneBefore
+            The terms do not hold: nothing was changed.
         StorageFullError, StorageBusyError, StorageError
             Nothing was changed.
         """
@@ -111,18 +115,22 @@ class Collection:
             self._follow(change, codes)
 
         with self._in_step():
-            self._store.upsert(self.record, items, self.layout.pack(codes), publish)
+            return self._store.upsert(self.record, items, self.layout.pack(codes), publish, terms)
 
-    def delete_ids(self, ids: Sequence[str]) -> int:
-        """Delete the items with these ids that exist; how many. Raises what `upsert` raises."""
+    def delete_ids(self, ids: Sequence[str], terms: Terms = ANY) -> Change:
+        """Delete the items with these ids that exist. Raises what `upsert` raises."""
         with self._in_step():
-            return len(self._store.delete_ids(self.record, ids, self._follow).removed)
+            return self._store.delete_ids(self.record, ids, self._follow, terms)
 
-    def delete_where(self, matches: Callable[[Snapshot], Iterable[int]]) -> int:
-        """Delete the items whose seq `matches` finds in a snapshot; how many. Raises what `upsert` raises."""
+    def delete_where(self, matches: Callable[[Snapshot], Iterable[int]], terms: Terms = ANY) -> Change | None:
+        """Delete the items whose seq `matches` finds in a snapshot; None if none. Raises what `upsert` raises."""
         with self._in_step():
-            change = self._store.delete_where(self.record, matches, self._follow)
-            return 0 if change is None else len(change.removed)
+            return self._store.delete_where(self.record, matches, self._follow, terms)
+
+    def set_payload(self, item_id: str, payload: bytes | None, terms: Terms = ANY) -> Change:
+        """Replace the payload of an item; UnknownItemError if there is none, or what `upsert` raises."""
+        with self._in_step():
+            return self._store.set_payload(self.record, item_id, payload, self._follow, terms)
 
     @contextmanager
     def _in_step(self) -> Iterator[None]:

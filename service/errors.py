@@ -9,6 +9,7 @@
     │   ├── AddressError                    the address cannot be listened on
     │   ├── DefaultModelError               --model and the default collection do not fit together
     │   ├── KeysFileError                   the file of API keys cannot be read
+    │   ├── SnapshotFileError               a file is no snapshot that can be restored, or not here
     │   ├── OpenAddressError                others can reach the address, and there is no API key
     │   └── SettingError                    a setting needs a file, a package or another setting that is not there
     ├── RequestError                        the request cannot be served as it is; nothing was changed
@@ -30,7 +31,11 @@
     │   ├── UnknownModelError (KeyError)
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
-    │   └── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── UnknownSnapshotError (KeyError)
+    │   ├── SnapshotInProgressError         another snapshot is being made
+    │   ├── VersionMismatchError            an item is of another version than the request says
+    │   └── KeyReusedError                  another request had the same Idempotency-Key
     └── UnavailableError                    the request may be fine, the service is not
         ├── CollectionLoadingError          the collection is being loaded; try again
         ├── CollectionFailedError           the collection could not be loaded; see the log
@@ -50,7 +55,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ccq_core.errors import CCQError
-from service.places import Location, path, pointer
+from service.places import Location, path, pointer, shorten
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Fault:
     ----------
     pointer:
         ``#/items/3/id``: a JSON pointer (RFC 6901) into the body; ``?limit``: a query parameter; ``{id}``: a part of
-        the path; ``/collections/default``: a resource.
+        the path; ``If-Match``: a header; ``/collections/default``: a resource.
     detail:
         What was received and what was expected.
     """
@@ -114,6 +119,10 @@ class DefaultModelError(StartError):
 
 class KeysFileError(StartError):
     """The file of API keys cannot be read, or is damaged."""
+
+
+class SnapshotFileError(StartError):
+    """A file is no snapshot, damaged or of a newer version of this package; or where it is to go is a database."""
 
 
 class OpenAddressError(StartError):
@@ -227,6 +236,37 @@ class CollectionConflictError(RequestError):
 
 class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
+
+
+class UnknownSnapshotError(RequestError, KeyError):
+    """There is no snapshot of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no snapshot {shorten(name)}; GET /snapshots lists those that there are")
+
+
+class SnapshotInProgressError(RequestError):
+    """Another snapshot is being made."""
+
+
+class VersionMismatchError(RequestError):
+    """An item is of another version than the request says.
+
+    Attributes
+    ----------
+    item_id, current:
+        The item, and its version; 0 if there is none of this id.
+    """
+
+    def __init__(self, item_id: str, expected: int, current: int, faults: Sequence[Fault] = ()) -> None:
+        there_is = f"its version is {current}" if current else "there is no such item (version 0)"
+        super().__init__(f"item {shorten(item_id)}: expected version {expected}, but {there_is}", faults)
+        self.item_id = item_id
+        self.current = current
+
+
+class KeyReusedError(RequestError):
+    """Another request had the same Idempotency-Key within the time that replies are kept."""
 
 
 class UnavailableError(ServiceError):

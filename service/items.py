@@ -6,14 +6,15 @@ import base64
 import binascii
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from service.body import parse
+from service.body import load_payload_body, parse
 from service.collection import Collection, View
 from service.encoding import encode_items
-from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError
+from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError, VersionMismatchError
 from service.features import read_vectors
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
@@ -22,17 +23,27 @@ from service.records import Codes
 from service.responses import stored_payload
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.settings import Settings
-from service.store.interface import ItemRow, NewItem
+from service.store.interface import Change, ItemRow, NewItem, Terms
+from service.writing import Asked, Written, write
 
 _BYTES_PER_ITEM = 100  # what is neither id nor payload
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Items that are checked and encoded, to be stored. `start`: a reading of `time.perf_counter`."""
+    """Items that are checked and encoded, to be stored.
+
+    Attributes
+    ----------
+    versions:
+        By id: which version the stored item must have.
+    start:
+        A reading of `time.perf_counter`.
+    """
 
     items: Sequence[NewItem]
     codes: Codes
+    versions: Mapping[str, int]
     start: float
 
 
@@ -58,33 +69,49 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
     )
     codes = encode_items(vectors, collection.model)
     new = [NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)]
-    return Prepared(new, codes, start)
+    versions = {item.id: item.if_version for item in items if item.if_version is not None}
+    return Prepared(new, codes, versions, start)
 
 
-def store_items(collection: Collection, prepared: Prepared) -> dict[str, Any]:
+def store_items(collection: Collection, prepared: Prepared, asked: Asked | None = None) -> Written:
     """Store items, all or none; an `IndexReply`.
 
     Raises
     ------
     UnknownCollectionError
         The collection was deleted meanwhile.
+    VersionMismatchError, KeyReusedError
+        Nothing was changed.
     UnavailableError
         From the store: nothing was changed.
     """
-    collection.upsert(prepared.items, prepared.codes)
-    return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
+
+    def reply(_: Change) -> dict[str, Any]:
+        return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
+
+    try:
+        return write(
+            lambda terms: collection.upsert(prepared.items, prepared.codes, terms), reply, prepared.versions, asked
+        )
+    except VersionMismatchError as error:
+        i = next(i for i, item in enumerate(prepared.items) if item.id == error.item_id)
+        expected = prepared.versions[error.item_id]
+        fault = Fault.at(("items", i, "if_version"), error.detail)
+        raise VersionMismatchError(error.item_id, expected, error.current, [fault]) from None
 
 
-def delete_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
+def delete_items(collection: Collection, body: bytes, settings: Settings, asked: Asked | None = None) -> Written:
     """Delete what a `DeleteRequest` names; raises what `prepare_items` and `store_items` raise."""
     start = time.perf_counter()
     request = parse(body, DeleteRequest, ids=settings.max_batch_items)
+
+    def reply(change: Change | None) -> dict[str, Any]:
+        return {"deleted": 0 if change is None else len(change.removed), "took_ms": took_ms(start)}
+
     if request.ids is not None:
-        deleted = collection.delete_ids(list(dict.fromkeys(request.ids)))
-    elif request.filter is not None and not has_gap(request.filter):
-        matches = compile_filter(request.filter, body)
-        deleted = collection.delete_where(matches.seqs)
-    else:
+        ids = list(dict.fromkeys(request.ids))
+        return write(lambda terms: collection.delete_ids(ids, terms), reply, {}, asked)
+    if request.filter is None or has_gap(request.filter):
         raise InvalidRequestError.from_faults(
             [
                 Fault.at(
@@ -94,13 +121,64 @@ def delete_items(collection: Collection, body: bytes, settings: Settings) -> dic
                 )
             ]
         )
-    return {"deleted": deleted, "took_ms": took_ms(start)}
+    matches = compile_filter(request.filter, body)
+    return write(lambda terms: collection.delete_where(matches.seqs, terms), reply, {}, asked)
 
 
-def delete_item(collection: Collection, item_id: str) -> None:
-    """Delete one item; UnknownItemError if there is none of this id."""
-    if not collection.delete_ids([item_id]):
+def delete_item(collection: Collection, item_id: str, version: int | None = None) -> None:
+    """Delete one item.
+
+    Parameters
+    ----------
+    version:
+        The version that it must have.
+
+    Raises
+    ------
+    UnknownItemError
+        There is none of this id.
+    VersionMismatchError
+        It has another version.
+    """
+    with _of_version(collection, item_id, version) as versions:
+        change = collection.delete_ids([item_id], Terms(versions))
+    if not len(change.removed):
         raise _unknown(collection, item_id)
+
+
+def set_payload(
+    collection: Collection,
+    item_id: str,
+    body: bytes,
+    settings: Settings,
+    version: int | None = None,
+    asked: Asked | None = None,
+) -> Written:
+    """Replace the payload of an item by the body, an object or null; a `PayloadReply`.
+
+    Raises what `delete_item` and `store_items` raise, and RequestError for a body that is no payload.
+    """
+    start = time.perf_counter()
+    (payload,) = dump_payloads([load_payload_body(body)], lambda _: (), body, settings.max_payload_bytes)
+
+    def reply(change: Change) -> dict[str, Any]:
+        return {"id": item_id, "version": change.version, "took_ms": took_ms(start)}
+
+    with _of_version(collection, item_id, version) as versions:
+        return write(lambda terms: collection.set_payload(item_id, payload, terms), reply, versions, asked)
+
+
+@contextmanager
+def _of_version(collection: Collection, item_id: str, version: int | None) -> Iterator[dict[str, int]]:
+    """What a write of one item has as `versions`; its errors are told as those of the path, or of If-Match."""
+    try:
+        yield {} if version is None else {item_id: version}
+    except VersionMismatchError as error:
+        if version is None or not error.current:
+            raise _unknown(collection, item_id) from None
+        raise VersionMismatchError(item_id, version, error.current, [Fault("If-Match", error.detail)]) from None
+    except UnknownItemError:
+        raise _unknown(collection, item_id) from None
 
 
 def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
@@ -148,7 +226,12 @@ def took_ms(start: float) -> float:
 
 
 def _stored(view: View, row: ItemRow) -> dict[str, Any]:
-    return {"id": row.id, "payload": stored_payload(row.id, row.payload), "databases": list(view.codes(row.seq))}
+    return {
+        "id": row.id,
+        "version": row.version,
+        "payload": stored_payload(row.id, row.payload),
+        "databases": list(view.codes(row.seq)),
+    }
 
 
 def _refuse_duplicates(ids: list[str]) -> None:

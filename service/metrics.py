@@ -53,6 +53,14 @@ _COMMIT_SECONDS = Histogram(
     "ccq_commit_seconds", "How long commits took, until they were on disk.", buckets=_SECONDS, registry=REGISTRY
 )
 
+_SNAPSHOT_TIME = Gauge(
+    "ccq_snapshot_timestamp_seconds", "When the last snapshot was made; 0: there is none.", registry=REGISTRY
+)
+_SNAPSHOT_BYTES = Gauge("ccq_snapshot_bytes", "Size of the last snapshot.", registry=REGISTRY)
+_SNAPSHOT_SECONDS = Gauge(
+    "ccq_snapshot_seconds", "How long the last snapshot took; 0: none was made since the start.", registry=REGISTRY
+)
+
 
 def began() -> None:
     """A request has come."""
@@ -83,6 +91,13 @@ def scanned(tables: Iterable[TableView], queries: int, allowed: Sized | None) ->
 def gathered(searches: int) -> None:
     """So many requests are answered together."""
     _TOGETHER.observe(searches)
+
+
+def snapshot_made(when: float, size: int, seconds: float = 0) -> None:
+    """The last snapshot is of this time (seconds since 1970), and has so many bytes."""
+    _SNAPSHOT_TIME.set(when)
+    _SNAPSHOT_BYTES.set(size)
+    _SNAPSHOT_SECONDS.set(seconds)
 
 
 def committed(seconds: float) -> None:

@@ -78,6 +78,10 @@ KINDS: dict[type[Exception], Kind] = {
     errors.UnknownItemError: Kind(404, "item_not_found", "There is no such item"),
     errors.CollectionConflictError: Kind(409, "collection_conflict", "The collection has another model"),
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
+    errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
+    errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),
+    errors.VersionMismatchError: Kind(412, "version_mismatch", "An item is of another version"),
+    errors.KeyReusedError: Kind(422, "idempotency_key_reused", "Another request had this Idempotency-Key"),
     # The state of the service
     errors.UnavailableError: Kind(503, "unavailable", "The service cannot answer now"),
     errors.CollectionLoadingError: Kind(503, "collection_loading", "The collection is being loaded"),
@@ -97,7 +101,7 @@ class FaultModel(BaseModel):
 
     pointer: str = Field(
         description="`#/items/3/id`: a JSON pointer into the body; `?limit`: a query parameter; `{id}`: a part of the "
-        "path; `/collections/default`: a resource."
+        "path; `If-Match`: a header; `/collections/default`: a resource."
     )
     detail: str
 
@@ -208,13 +212,13 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_parameter_error(request: Request, error: Exception) -> Response:
-    """FastAPI's own: a part of the path or a query parameter."""
+    """FastAPI's own: a part of the path, a query parameter or a header."""
     if not isinstance(error, RequestValidationError):
         raise error
     faults = []
     for found in error.errors():
         source, name = found["loc"][0], found["loc"][-1]
-        pointer = f"?{name}" if source == "query" else f"{{{name}}}"
+        pointer = {"query": f"?{name}", "header": name}.get(source, f"{{{name}}}")
         faults.append(Fault(pointer, f"{name}: {found['msg']}, got {shorten(found['input'])}"))
     refused = errors.InvalidRequestError.from_faults(faults)
     return known_problem(request, refused)

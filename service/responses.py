@@ -8,6 +8,9 @@ import orjson
 from starlette.responses import Response
 
 from service.payloads import load_payload
+from service.writing import Written
+
+REPLAYED = "Idempotency-Replayed"
 
 
 class Json(Response):
@@ -18,6 +21,12 @@ class Json(Response):
     def render(self, content: Any) -> bytes:
         """The content as JSON. A float32 has as many digits as it takes to tell it from its neighbours."""
         return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def written(reply: Written) -> Response:
+    """The response to a write."""
+    headers = {REPLAYED: "true"} if reply.replayed else None
+    return Response(reply.body, media_type=Json.media_type, headers=headers)
 
 
 def stored_payload(item_id: str, data: bytes | None) -> orjson.Fragment | None:

@@ -11,6 +11,7 @@ from service.catalog import Catalog
 from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
 from service.settings import Settings
+from service.snapshots import Snapshots
 from service.store.interface import Store
 from service.store.sqlite import SQLiteStore
 from service.workers import Workers
@@ -32,6 +33,8 @@ class Runtime:
         Threads that wait for the disk: the more wait, the more are committed together.
     searches:
         Searches, gathered for the threads that are free.
+    snapshots:
+        Copies of all that the store holds.
     """
 
     settings: Settings
@@ -42,6 +45,7 @@ class Runtime:
     writes: Workers
     commits: Workers
     searches: Gathering
+    snapshots: Snapshots
 
     @classmethod
     def open(cls, settings: Settings, model_path: Path | None = None, access: Access | None = None) -> Self:
@@ -70,6 +74,7 @@ class Runtime:
             catalog = Catalog(store)
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
+            snapshots = Snapshots(store, settings)
         except UnavailableError as error:
             store.close()
             raise DatabaseError(f"data directory {settings.data}: {error} ({error.__cause__})") from error
@@ -78,13 +83,16 @@ class Runtime:
             raise
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
-        return cls(settings, access, store, catalog, reads, writes, commits, Gathering(reads, settings))
+        searches = Gathering(reads, settings)
+        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots)
 
     def start(self) -> None:
-        """Begin loading collections; requests may come already."""
+        """Begin loading collections, and making snapshots; requests may come already."""
         self.catalog.start_loading()
+        self.snapshots.start()
 
     def close(self) -> None:
-        """End loading, finish the write in progress, let go of the data directory."""
+        """End loading, give up a snapshot that is being made, finish the write in progress, let go of the directory."""
         self.catalog.stop()
+        self.snapshots.close()
         self.store.close()

@@ -148,6 +148,12 @@ class Settings(BaseSettings):
     slow_ms: int = Field(
         default=1000, ge=0, description="Requests that take longer are logged, in milliseconds; 0 logs none for that."
     )
+    snapshot_minutes: float | None = Field(
+        default=None, gt=0, description="How often a snapshot is made by itself. Never by default."
+    )
+    snapshot_keep: int = Field(
+        default=3, ge=1, description="How many of those are kept; older ones are deleted once there is a new one."
+    )
     metrics_open: bool = Field(default=False, description="Give /metrics to anyone, not to `admin` keys alone.")
     otel_endpoint: str | None = Field(
         default=None,

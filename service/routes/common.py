@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Header, Path, Request
 from starlette.convertors import Convertor, register_url_convertor
 
 from service import errors
 from service.access import caller_of
 from service.errors import Fault, InvalidRequestError
+from service.places import shorten
 from service.runtime import Runtime
 from service.schemas.names import CollectionPath, check_id
 from service.watching import note
+
+MAX_KEY_LENGTH = 255
+_ETAG = re.compile(r'"(\d{1,18})"')
 
 STORE_PROBLEMS = (errors.StorageError, errors.StorageBusyError)
 WRITE_PROBLEMS = (*STORE_PROBLEMS, errors.StorageFullError)
@@ -90,9 +95,34 @@ async def _item_id(
     raise InvalidRequestError.from_faults([Fault("{id}", reason)])
 
 
+def version_of(if_match: str | None) -> int | None:
+    """The version in an If-Match; None if any will do. InvalidRequestError if it is none that an ETag had."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    found = _ETAG.fullmatch(if_match.strip())
+    if found is None:
+        reason = f'If-Match: expected the ETag of the item, as in "7", got {shorten(if_match)}'
+        raise InvalidRequestError.from_faults([Fault("If-Match", reason)])
+    return int(found[1])
+
+
 RuntimeArg = Annotated[Runtime, Depends(_runtime)]
 CollectionName = Annotated[str, Depends(collection_name)]
 """The collection that the path names, or the default one; of those that the caller may use."""
 NamedCollection = Annotated[str, Depends(_named_collection)]
 """The collection that the path names; of those that the caller may use."""
 ItemIdArg = Annotated[str, Depends(_item_id)]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="The item's `ETag`: its version, in quotes. Another one gives 412."),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=MAX_KEY_LENGTH,
+        description="Any string that no other request to this collection has had for 24 hours. The same request with "
+        "the same key is not done again: it gets the reply of the first time, and the header `Idempotency-Replayed`.",
+    ),
+]

@@ -9,27 +9,39 @@ from starlette.responses import Response
 
 from ccq_core.errors import FeatureError, UnknownModalityError
 from service import errors
-from service.body import json_body, read_json
+from service.body import json_body, payload_body, read_json
 from service.errors import Fault, InvalidRequestError
 from service.facets import count_values
-from service.items import delete_item, delete_items, get_item, list_items, prepare_items, store_items
-from service.responses import Json
+from service.items import delete_item, delete_items, get_item, list_items, prepare_items, set_payload, store_items
+from service.responses import Json, written
 from service.routes.common import (
     BODY_PROBLEMS,
     COLLECTION_PROBLEMS,
     STORE_PROBLEMS,
     WRITE_PROBLEMS,
     CollectionName,
+    IdempotencyKey,
+    IfMatch,
     ItemIdArg,
     RuntimeArg,
+    version_of,
 )
 from service.routes.guard import guarded, needs
 from service.schemas import examples
 from service.schemas.facets import FacetReply, FacetRequest
-from service.schemas.items import DeleteReply, DeleteRequest, IndexReply, IndexRequest, ItemPage, StoredItem
+from service.schemas.items import (
+    DeleteReply,
+    DeleteRequest,
+    IndexReply,
+    IndexRequest,
+    ItemPage,
+    PayloadReply,
+    StoredItem,
+)
 from service.schemas.names import CollectionPath
 from service.schemas.search import SearchReply, SearchRequest
 from service.watching import note
+from service.writing import Asked
 
 router = APIRouter(tags=["items"])
 
@@ -41,11 +53,17 @@ FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
     dependencies=[needs("write")],
     response_model=IndexReply,
     responses=guarded(
-        *COLLECTION_PROBLEMS, *BODY_PROBLEMS, *FEATURE_PROBLEMS, errors.DuplicateIdError, *WRITE_PROBLEMS
+        *COLLECTION_PROBLEMS,
+        *BODY_PROBLEMS,
+        *FEATURE_PROBLEMS,
+        errors.DuplicateIdError,
+        errors.VersionMismatchError,
+        errors.KeyReusedError,
+        *WRITE_PROBLEMS,
     ),
     openapi_extra=json_body(IndexRequest, **examples.INDEX),
 )
-async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+async def index(request: Request, runtime: RuntimeArg, name: CollectionName, key: IdempotencyKey = None) -> Response:
     """Index items.
 
     An item whose id is known replaces the old one. All items or none: the reply says that they are on disk and that
@@ -54,7 +72,7 @@ async def index(request: Request, runtime: RuntimeArg, name: CollectionName) -> 
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
     prepared = await runtime.writes.run(prepare_items, collection, body, runtime.settings)
-    return await runtime.commits.run(lambda: Json(store_items(collection, prepared)))
+    return await runtime.commits.run(lambda: written(store_items(collection, prepared, Asked.of(key, "index", body))))
 
 
 @router.post(
@@ -129,14 +147,17 @@ async def list_(
     "/items/delete",
     dependencies=[needs("write")],
     response_model=DeleteReply,
-    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *WRITE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.KeyReusedError, *WRITE_PROBLEMS),
     openapi_extra=json_body(DeleteRequest, **examples.DELETE),
 )
-async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+async def delete_many(
+    request: Request, runtime: RuntimeArg, name: CollectionName, key: IdempotencyKey = None
+) -> Response:
     """Delete items by id or by filter. Ids that no item has are passed over."""
     collection = runtime.catalog.collection(name)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.writes.run(lambda: Json(delete_items(collection, body, runtime.settings)))
+    asked = Asked.of(key, "delete", body)
+    return await runtime.writes.run(lambda: written(delete_items(collection, body, runtime.settings, asked)))
 
 
 @router.get(
@@ -146,22 +167,69 @@ async def delete_many(request: Request, runtime: RuntimeArg, name: CollectionNam
     responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS),
 )
 async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
-    """One item."""
+    """One item. The header `ETag` is its version in quotes, for `If-Match`."""
     collection = runtime.catalog.collection(name)
-    return await runtime.reads.run(lambda: Json(get_item(collection, item_id)))
+
+    def work() -> Response:
+        found = get_item(collection, item_id)
+        return Json(found, headers={"ETag": f'"{found["version"]}"'})
+
+    return await runtime.reads.run(work)
 
 
 @router.delete(
     "/items/{id:text}",
     dependencies=[needs("write")],
     status_code=204,
-    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *WRITE_PROBLEMS),
+    responses=guarded(
+        *COLLECTION_PROBLEMS,
+        errors.UnknownItemError,
+        errors.VersionMismatchError,
+        errors.InvalidRequestError,
+        *WRITE_PROBLEMS,
+    ),
 )
-async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
-    """Delete one item."""
+async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg, if_match: IfMatch = None) -> Response:
+    """Delete one item; with `If-Match` only if it has this version."""
     collection = runtime.catalog.collection(name)
-    await runtime.writes.run(delete_item, collection, item_id)
+    await runtime.writes.run(delete_item, collection, item_id, version_of(if_match))
     return Response(status_code=204)
+
+
+@router.put(
+    "/items/{id:text}/payload",
+    dependencies=[needs("write")],
+    response_model=PayloadReply,
+    responses=guarded(
+        *COLLECTION_PROBLEMS,
+        *BODY_PROBLEMS,
+        errors.UnknownItemError,
+        errors.VersionMismatchError,
+        errors.KeyReusedError,
+        *WRITE_PROBLEMS,
+    ),
+    openapi_extra=payload_body(**examples.PAYLOAD),
+)
+async def put_payload(
+    request: Request,
+    runtime: RuntimeArg,
+    name: CollectionName,
+    item_id: ItemIdArg,
+    if_match: IfMatch = None,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Replace the payload of an item, an object or null; with `If-Match` only if the item has this version.
+
+    The item keeps its codes and its place in the order. The reply says that the payload is on disk and that every
+    search from now on sees it.
+    """
+    collection = runtime.catalog.collection(name)
+    version = version_of(if_match)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    asked = Asked.of(key, "payload", item_id, str(version), body)
+    return await runtime.writes.run(
+        lambda: written(set_payload(collection, item_id, body, runtime.settings, version, asked))
+    )
 
 
 def include(app: FastAPI) -> None:

@@ -14,8 +14,11 @@ INDEX: dict[str, Any] = {
             },
             {"id": "p2", "features": {"text": "zcxMPpqZGT8="}, "payload": None},
         ]
-    }
+    },
+    "only if it is new": {"items": [{"id": "p3", "features": {"text": [0.7, 0.3]}, "if_version": 0}]},
 }
+
+PAYLOAD: dict[str, Any] = {"a payload": {"title": "A lighthouse", "year": 1912}, "none": None}
 
 SEARCH: dict[str, Any] = {
     "images for a text": {"query": {"text": [0.7, 0.3]}, "database": "image", "limit": 10},

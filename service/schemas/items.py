@@ -34,12 +34,21 @@ Payload = Annotated[
 ]
 
 
+Version = Annotated[int, Field(description="The collection's version when the item was last written.")]
+
+
 class Item(Schema):
     """An item to index."""
 
     id: ItemId
     features: Features
     payload: Payload = None
+    if_version: int | None = Field(
+        None,
+        ge=0,
+        description="The `version` that the stored item of this id must have; 0: only if there is none. If it has "
+        "another, nothing is stored.",
+    )
 
 
 class IndexRequest(Schema):
@@ -79,10 +88,19 @@ class DeleteReply(Schema):
     took_ms: TookMs
 
 
+class PayloadReply(Schema):
+    """The payload is on disk, and every search that starts now sees it."""
+
+    id: str
+    version: Version
+    took_ms: TookMs
+
+
 class StoredItem(Schema):
     """An item as it is stored. Of its features only the codes are kept, and these are not shown."""
 
     id: str
+    version: Version
     payload: Payload
     databases: list[str] = Field(
         description="Databases that hold the item: its modalities and, if it has several, `pair`."

@@ -51,4 +51,7 @@ ItemId = Annotated[
 CollectionPath = Annotated[
     str, Path(alias="collection", pattern=NAME_PATTERN, description=f"Name of the collection: {NAME_RULE}.")
 ]
+SnapshotPath = Annotated[
+    str, Path(alias="snapshot", pattern=NAME_PATTERN, description="Name of the snapshot, as it is listed.")
+]
 ModelPath = Annotated[str, Path(alias="model", pattern=NAME_PATTERN, description=f"Name of the model: {NAME_RULE}.")]

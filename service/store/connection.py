@@ -13,12 +13,13 @@ import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
 from service.store.postings import INDEXED_KEYS_SCHEMA
+from service.store.replies import REPLIES_SCHEMA
 from service.store.upgrade import upgrade
 from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -41,6 +42,7 @@ CREATE TABLE collections (
     items INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
+{REPLIES_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
@@ -89,7 +91,7 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             raise
     except apsw.Error as error:
         raise DatabaseError(f"database {path}: {error}") from error
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return connection
 
 
@@ -116,6 +118,15 @@ def empty_log(writer: apsw.Connection) -> bool:
     finally:
         writer.set_busy_timeout(_BUSY_MS)
     return True
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a new file's name durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -187,12 +198,3 @@ def _refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new file's name durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

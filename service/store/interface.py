@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -82,7 +83,62 @@ class Change:
     removed: Seqs
 
 
+@dataclass(frozen=True)
+class Copied:
+    """What a copy of everything holds: its `schema` version, and the number of items of each of its `collections`."""
+
+    schema: int
+    collections: Mapping[str, int]
+
+
 Publish = Callable[[Change], None]
+
+
+@dataclass(frozen=True)
+class Once:
+    """A write that is to be done once, however often it is asked for: its reply is stored with it.
+
+    Attributes
+    ----------
+    key:
+        What the client calls it; distinct in its collection for as long as replies are kept.
+    digest:
+        Hash of all that was asked for.
+    reply:
+        The reply, from what the write did; None: nothing. Called within the transaction, maybe twice.
+    """
+
+    key: str
+    digest: bytes
+    reply: Callable[[Change | None], bytes]
+
+
+class DoneBefore(Exception):  # noqa: N818 (no error)
+    """A write that is to be done once was done before; nothing was changed now. `reply`: what was stored with it."""
+
+    def __init__(self, reply: bytes) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms items are written. They are looked at within the transaction, so no other write comes between.
+
+    Attributes
+    ----------
+    versions:
+        By id: which version an item must have, 0 if there must be none.
+    once:
+        The write is to be done once.
+    """
+
+    versions: Mapping[str, int] = field(default_factory=dict)
+    once: Once | None = None
+
+
+ANY = Terms()
+"""Whatever is there, and every time."""
 
 
 class Snapshot(Protocol):
@@ -186,26 +242,50 @@ class Store(Protocol):
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError if it is gone already."""
 
-    def upsert(self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish) -> Change:
+    def upsert(
+        self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish, terms: Terms = ANY
+    ) -> Change:
         """Store items with distinct ids, in this order; those whose id is known replace the old ones.
 
         `codes`: their code records, of one length each, joined. Raises UnknownCollectionError if the collection is
-        gone.
+        gone; and as every write that has terms VersionMismatchError, KeyReusedError or DoneBefore.
         """
 
-    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish) -> Change:
-        """Delete the items with these ids that exist; UnknownCollectionError if the collection is gone."""
+    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish, terms: Terms = ANY) -> Change:
+        """Delete the items with these ids that exist; raises what `upsert` raises."""
 
     def delete_where(
-        self, record: CollectionRecord, matches: Callable[[Snapshot], Iterable[int]], publish: Publish
+        self,
+        record: CollectionRecord,
+        matches: Callable[[Snapshot], Iterable[int]],
+        publish: Publish,
+        terms: Terms = ANY,
     ) -> Change | None:
         """Delete the items whose sequence numbers `matches` finds; None if it finds none.
 
-        No other write comes between. Raises what `matches` and `delete_ids` raise.
+        No other write comes between. Raises what `matches` and `upsert` raise.
+        """
+
+    def set_payload(
+        self, record: CollectionRecord, item_id: str, payload: bytes | None, publish: Publish, terms: Terms = ANY
+    ) -> Change:
+        """Replace the payload (JSON) of an item, which keeps its place and its codes.
+
+        Raises UnknownItemError if there is none of this id, and what `upsert` raises.
         """
 
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
+
+    def size(self) -> int:
+        """About how many bytes everything takes."""
+
+    def copy(self, file: Path, check: Callable[[], None]) -> Copied:
+        """Copy everything to a new file, as it is at one moment between the call and its end.
+
+        Readers do not wait meanwhile, and writes only for moments. `check` is called now and then; what it raises ends
+        the work, and is raised here. The file is not synced to disk, and of no use after an error.
+        """
 
     def snapshot(self, record: CollectionRecord, *, quick: bool = False) -> AbstractContextManager[Snapshot]:
         """The collection as it is now; UnknownCollectionError if it is gone.

@@ -22,18 +22,32 @@ from service.errors import (
     CollectionConflictError,
     ModelInUseError,
     UnknownCollectionError,
+    UnknownItemError,
     UnknownModelError,
+    VersionMismatchError,
 )
-from service.store import postings, segments
+from service.store import backup, postings, replies, segments
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
-from service.store.interface import Change, CollectionRecord, ModelRecord, NewItem, Publish, Seqs, Snapshot
+from service.store.interface import (
+    ANY,
+    Change,
+    CollectionRecord,
+    Copied,
+    ModelRecord,
+    NewItem,
+    Publish,
+    Seqs,
+    Snapshot,
+    Terms,
+)
 from service.store.readers import Readers
 from service.store.snapshot import SQLiteSnapshot, items_table
 from service.store.tidier import Tidier
 from service.store.writer import Writer
 
 T = TypeVar("T")
+W = TypeVar("W", Change, Change | None)
 
 DATABASE_NAME = "ccq.sqlite"
 LOG_BYTES = 64 << 20
@@ -195,6 +209,7 @@ class SQLiteStore:
             if not db.execute("DELETE FROM collections WHERE number = ? RETURNING 1", (record.number,)).fetchall():
                 raise UnknownCollectionError(record.name)
             db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
+            replies.drop(db, record)
             tables = (items_table, segments.codes_table, segments.gone_table, postings.postings_table)
             for name in tables:
                 db.execute(f"DROP TABLE {name(record)}")
@@ -203,7 +218,9 @@ class SQLiteStore:
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def upsert(self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish) -> Change:
+    def upsert(
+        self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish, terms: Terms = ANY
+    ) -> Change:
         """Store items with distinct ids, in this order; those whose id is known replace the old ones."""
         table = items_table(record)
 
@@ -223,14 +240,18 @@ class SQLiteStore:
                 postings.add(db, record, keys, texts)
             return Change(version, np.arange(first, first + len(items), dtype=np.int64), gone)
 
-        return self._writer.run(self._known(record, work), publish)
+        return self._writer.run(self._on(terms, record, work), publish)
 
-    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish) -> Change:
-        """Delete the items with these ids that exist; UnknownCollectionError if the collection is gone."""
-        return self._writer.run(self._known(record, lambda db: self._delete(db, record, "id", ids)), publish)
+    def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish, terms: Terms = ANY) -> Change:
+        """Delete the items with these ids that exist."""
+        return self._writer.run(self._on(terms, record, lambda db: self._delete(db, record, "id", ids)), publish)
 
     def delete_where(
-        self, record: CollectionRecord, matches: Callable[[Snapshot], Iterable[int]], publish: Publish
+        self,
+        record: CollectionRecord,
+        matches: Callable[[Snapshot], Iterable[int]],
+        publish: Publish,
+        terms: Terms = ANY,
     ) -> Change | None:
         """Delete the items whose sequence numbers `matches` finds; None if it finds none."""
 
@@ -238,13 +259,45 @@ class SQLiteStore:
             seqs = [int(seq) for seq in matches(SQLiteSnapshot(db, record))]  # not numbers of NumPy
             return self._delete(db, record, "seq", seqs) if seqs else None
 
-        return self._writer.run(self._known(record, work), lambda change: publish(change) if change else None)
+        return self._writer.run(self._on(terms, record, work), lambda change: publish(change) if change else None)
+
+    def set_payload(
+        self, record: CollectionRecord, item_id: str, payload: bytes | None, publish: Publish, terms: Terms = ANY
+    ) -> Change:
+        """Replace the payload of an item, which keeps its place; UnknownItemError if there is none of this id."""
+        table = items_table(record)
+
+        def work(db: apsw.Cursor) -> Change:
+            found = db.execute(f"SELECT seq, payload FROM {table} WHERE id = ?", (item_id,)).get
+            if found is None:
+                raise UnknownItemError(item_id, record.name)
+            seq, old = found
+            version = self._next_version(db, record, 0)
+            db.execute(f"UPDATE {table} SET version = ?, payload = ? WHERE seq = ?", (version, payload, seq))
+            keys = postings.keys_of(db, record)
+            if keys:
+                postings.remove(db, record, keys, [(seq, item_id, old)])
+                postings.add(db, record, keys, [(seq, item_id, payload)])
+            none = np.empty(0, dtype=np.int64)
+            return Change(version, none, none)
+
+        return self._writer.run(self._on(terms, record, work), publish)
 
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
         done: list[T] = []
         self._writer.run(lambda _: None, lambda _: done.append(work()))
         return done[0]
+
+    def size(self) -> int:
+        """About how many bytes everything takes."""
+        with self._read() as db:
+            return int(db.execute("PRAGMA page_count").get * db.execute("PRAGMA page_size").get)
+
+    def copy(self, file: Path, check: Callable[[], None]) -> Copied:
+        """Copy everything to a new file, as it is at one moment; see `service.store.backup`."""
+        with storage_errors():
+            return backup.copy(self._connection, self.exclusively, file, check)
 
     @contextmanager
     def snapshot(self, record: CollectionRecord, *, quick: bool = False) -> Iterator[SQLiteSnapshot]:
@@ -264,6 +317,26 @@ class SQLiteStore:
             return work(db)
 
         return checked
+
+    @classmethod
+    def _on(
+        cls, terms: Terms, record: CollectionRecord, work: Callable[[apsw.Cursor], W]
+    ) -> Callable[[apsw.Cursor], W]:
+        """The same work, for a collection that exists, if the terms hold; see `service.store.interface.Store`."""
+
+        def on_terms(db: apsw.Cursor) -> W:
+            if terms.once is not None:
+                replies.check(db, record, terms.once)
+            for item_id, expected in terms.versions.items():
+                current = db.execute(f"SELECT version FROM {items_table(record)} WHERE id = ?", (item_id,)).get or 0
+                if current != expected:
+                    raise VersionMismatchError(item_id, expected, current)
+            change = work(db)
+            if terms.once is not None:
+                replies.keep(db, record, terms.once, change)
+            return change
+
+        return cls._known(record, on_terms)
 
     @staticmethod
     def _next_version(db: apsw.Cursor, record: CollectionRecord, more: int) -> int:

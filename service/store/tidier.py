@@ -1,10 +1,10 @@
-"""What deleted items leave behind is removed bit by bit, between writes."""
+"""What is not needed any more is removed bit by bit, between writes."""
 
 from __future__ import annotations
 
 import apsw
 
-from service.store import segments
+from service.store import replies, segments
 from service.store.interface import CollectionRecord
 
 _FREE_PAGES = 256  # that may stay for what comes next
@@ -15,16 +15,16 @@ _INCREMENTAL = 2
 class Tidier:
     """Takes one short step each time that it is called, within a write transaction: whether there is more to do.
 
-    It rewrites segments of codes much of which are of deleted items, one collection after the other, and gives free
-    pages back to the file system.
+    It rewrites segments of codes much of which are of deleted items, one collection after the other, forgets old
+    replies, and gives free pages back to the file system.
     """
 
     def __init__(self) -> None:
         self._at = (0, -1)  # number of a collection, and the segment behind which to go on
 
     def __call__(self, db: apsw.Cursor) -> bool:
-        more = self._rewrite(db)
-        return self._give_back(db) or more
+        rewriting, forgetting = self._rewrite(db), replies.forget_old(db)
+        return self._give_back(db) or rewriting or forgetting
 
     def _rewrite(self, db: apsw.Cursor) -> bool:
         number, after = self._at

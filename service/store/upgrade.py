@@ -9,25 +9,40 @@ from itertools import islice
 import apsw
 import numpy as np
 
-from service.store import postings, segments
+from service.store import postings, replies, segments
 from service.store.interface import CollectionRecord
 
 
 def upgrade(connection: apsw.Connection) -> None:
-    """From version 1, which kept the codes of an item in its row."""
+    """Take every step from the version that the database has."""
+    steps = {1: _pack_all_codes, 2: _keep_replies}
     connection.execute("BEGIN IMMEDIATE")
     try:
-        db = connection.cursor()
-        db.execute("ALTER TABLE collections ADD COLUMN items INTEGER NOT NULL DEFAULT 0")
-        for row in list(db.execute("SELECT number, name, model FROM collections")):
-            _pack_codes(connection, CollectionRecord(*row))
-        db.execute(postings.INDEXED_KEYS_SCHEMA)
-        db.execute("PRAGMA user_version = 2")
-        db.execute("COMMIT")
+        for version in range(connection.pragma("user_version"), 1 + max(steps)):
+            steps[version](connection)
+            connection.pragma("user_version", version + 1)
+        connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _pack_all_codes(connection: apsw.Connection) -> None:
+    """From version 1, which kept the codes of an item in its row."""
+    db = connection.cursor()
+    db.execute("ALTER TABLE collections ADD COLUMN items INTEGER NOT NULL DEFAULT 0")
+    for row in list(db.execute("SELECT number, name, model FROM collections")):
+        _pack_codes(connection, CollectionRecord(*row))
+    db.execute(postings.INDEXED_KEYS_SCHEMA)
+
+
+def _keep_replies(connection: apsw.Connection) -> None:
+    """From version 2, which kept no replies, and where items of version 1 had no version: 0 now means no item."""
+    db = connection.cursor()
+    db.execute(replies.REPLIES_SCHEMA)
+    for number, version in list(db.execute("SELECT number, version FROM collections")):
+        db.execute(f"UPDATE items_{number} SET version = ? WHERE version = 0", (version,))
 
 
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:

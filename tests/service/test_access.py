@@ -23,6 +23,7 @@ ITEMS = {
     ("POST", "/items/delete"): "write",
     ("GET", "/items/{id}"): "search",
     ("DELETE", "/items/{id}"): "write",
+    ("PUT", "/items/{id}/payload"): "write",
 }
 SCOPES = {
     **ITEMS,
@@ -35,6 +36,10 @@ SCOPES = {
     ("GET", "/models/{model}"): "search",
     ("PUT", "/models/{model}"): "admin",
     ("DELETE", "/models/{model}"): "admin",
+    ("POST", "/snapshots"): "admin",
+    ("GET", "/snapshots"): "admin",
+    ("GET", "/snapshots/{snapshot}"): "admin",
+    ("DELETE", "/snapshots/{snapshot}"): "admin",
     ("GET", "/limits"): "search",
     ("GET", "/metrics"): "admin",
 }
@@ -158,7 +163,12 @@ def test_two_keys_that_are_one_are_damage(data, what):
 
 
 def concrete(path):
-    return path.replace("{id}", "item-0").replace("{collection}", "default").replace("{model}", "tiny")
+    return (
+        path.replace("{id}", "item-0")
+        .replace("{collection}", "default")
+        .replace("{model}", "tiny")
+        .replace("{snapshot}", "x")
+    )
 
 
 def ask(service, method, path, headers):

@@ -61,11 +61,12 @@ def test_an_item_comes_back_with_its_payload_and_databases(service):
     first = service.ok("GET", "/items/item-0")
     assert first == {
         "id": "item-0",
+        "version": 1,
         "payload": {"n": 0, "title": "naïve ☃"},
         "databases": ["image", "text", "pair"],
     }
     StoredItem.model_validate(first)
-    assert service.ok("GET", "/items/x") == {"id": "x", "payload": None, "databases": ["text"]}
+    assert service.ok("GET", "/items/x") == {"id": "x", "version": 1, "payload": None, "databases": ["text"]}
 
 
 def test_an_integer_id_means_its_decimal_string(service):
@@ -79,7 +80,12 @@ def test_a_known_id_is_replaced_and_counts_as_newly_inserted(service):
     service.ok("POST", "/index", {"items": [item(0), item(1), item(2)]})
     service.ok("POST", "/index", {"items": [{**item(1, "text"), "payload": {"new": True}}]})
     assert ids(service) == ["item-0", "item-2", "item-1"]
-    assert service.ok("GET", "/items/item-1") == {"id": "item-1", "payload": {"new": True}, "databases": ["text"]}
+    assert service.ok("GET", "/items/item-1") == {
+        "id": "item-1",
+        "version": 2,
+        "payload": {"new": True},
+        "databases": ["text"],
+    }
     assert service.ok("GET", "/collections/default")["databases"] == {"image": 2, "text": 3, "pair": 2}
 
 

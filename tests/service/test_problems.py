@@ -3,6 +3,7 @@
 import base64
 import inspect
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -370,16 +371,17 @@ def routes(app):
 def test_unknown_collections_and_models_on_every_route(bare):
     tried = 0
     for method, path in routes(bare.app):
-        concrete = path.replace("{id}", "x").replace("{collection}", "nowhere").replace("{model}", "nothing")
-        whole = ("/livez", "/readyz", "/version", "/limits", "/metrics", "/collections", "/models")
+        concrete = re.sub(r"\{(collection|model|snapshot)\}", "nowhere", path.replace("{id}", "x"))
+        whole = ("/livez", "/readyz", "/version", "/limits", "/metrics", "/collections", "/models", "/snapshots")
         if path in whole or method == "PUT":
             continue
-        code = "model_not_found" if path.startswith("/models/") else "collection_not_found"
+        first = path.split("/")[1]
+        code = {"models": "model_not_found", "snapshots": "snapshot_not_found"}.get(first, "collection_not_found")
         body = {"content": b"{}", "headers": {"Content-Type": "application/json"}} if method == "POST" else {}
         problem = assert_problem(bare.request(method, concrete, **body), 404, code)
         assert ("default" if "{" not in path or path == "/items/{id}" else "no") in problem["detail"]
         tried += 1
-    assert tried == 18
+    assert tried == 20
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
 

@@ -272,6 +272,7 @@ def test_a_database_of_version_1_is_brought_up_to_date(tmp_path, monkeypatch):
             assert held(snapshot) == {seq: record_of(seq % 256) for seq in seqs}
             assert snapshot.count() == 6
             assert snapshot.item("id 9").payload == b"{}"
+            assert snapshot.item("id 9").version == 7  # 0 would be that of no item
         store.close()
     store = SQLiteStore(tmp_path)
     assert store.upsert(record, [NewItem("new", None)], b"12", quiet).added.tolist() == [100_001]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from service import errors
+from service.store.connection import SCHEMA_VERSION
 from service.store.interface import NewItem, Store
 from service.store.sqlite import DATABASE_NAME, SQLiteStore
 
@@ -263,10 +264,12 @@ class TestSQLiteStore(StoreTests):
 def test_a_newer_schema_is_refused(tmp_path):
     SQLiteStore(tmp_path).close()
     with apsw.Connection(str(tmp_path / DATABASE_NAME)) as connection:
-        connection.pragma("user_version", 3)
+        connection.pragma("user_version", SCHEMA_VERSION + 1)
     connection.close()
     for _ in range(2):  # the lock is let go of
-        with pytest.raises(errors.DatabaseError, match="schema version 3, this package knows up to 2"):
+        with pytest.raises(
+            errors.DatabaseError, match=f"version {SCHEMA_VERSION + 1}, this package knows up to {SCHEMA_VERSION}"
+        ):
             SQLiteStore(tmp_path)
 
 

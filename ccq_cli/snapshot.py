@@ -1,0 +1,51 @@
+"""`ccq snapshot`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import click
+
+from ccq_cli.api import Api, service_options
+from ccq_cli.console import out
+from service import archive
+from service.errors import StartError
+
+
+@click.command("snapshot")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to download it to; otherwise it stays on the server's disk alone.",
+)
+@service_options
+def command(output: Path | None, url: str, api_key: str | None) -> None:
+    """Make a snapshot of a running service, which goes on serving and writing meanwhile.
+
+    `ccq restore` makes a data directory of it. It needs a key with the scope admin, where there are keys.
+    """
+    with Api(url, api_key) as api:
+        made = api.call("POST", "/snapshots", replies=["name", "size"])
+        out.print(f"made snapshot {made['name']}: {made['size']:,} bytes")
+        if output is not None:
+            _download(api, made["name"], output)
+            out.print(f"downloaded to {output}")
+
+
+def _download(api: Api, name: str, output: Path) -> None:
+    """Only what is whole gets its name."""
+    part = output.with_name(output.name + ".part")
+    try:
+        with part.open("wb") as file:
+            api.download(f"/snapshots/{quote(name, safe='')}", file)
+            file.flush()
+            os.fsync(file.fileno())
+        archive.verify(part)
+        part.replace(output)
+    except StartError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        part.unlink(missing_ok=True)
