@@ -145,17 +145,19 @@ class Catalog:
         """One collection, loaded; raises what `entry` and `Entry.loaded` raise. Quick: no lock, no disk."""
         return self.entry(name).loaded()
 
-    def create_collection(self, name: str, model: str, indexes: Sequence[str] | None = None) -> tuple[Entry, bool]:
+    def create_collection(
+        self, name: str, model: str, indexes: Sequence[str] | None = None, keep: str | None = None
+    ) -> tuple[Entry, bool]:
         """The collection, and whether it is new. One that could not be loaded is loaded again.
 
-        `indexes`: payload keys to index, and no others; None leaves them as they are.
+        `indexes`: payload keys to index, and no others; None leaves them as they are. `keep`: how features are kept.
 
         Raises
         ------
         UnknownModelError, CollectionConflictError
         """
         with self._changing:
-            record, new = self._store.create_collection(name, model, indexes or ())
+            record, new = self._store.create_collection(name, model, indexes or (), keep)
             entry = self._entries.get(name)
             if entry is None or entry.failure is not None:
                 entry = self._entries[name] = Entry(record, self._store.indexed_keys(record))

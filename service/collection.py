@@ -20,6 +20,7 @@ from functools import cached_property
 from ccq_core import CCQ
 from ccq_core.table import CodeTable, TableView
 from service.errors import StorageError, UnavailableError, WouldTakeLongError
+from service.kept import KINDS, KeptLayout
 from service.records import Bytes, Codes, Layout
 from service.store.interface import ANY, Change, CollectionRecord, NewItem, Seqs, Snapshot, Store, Terms
 
@@ -79,6 +80,7 @@ class Collection:
         self.record = record
         self.model = model
         self.layout = Layout.of(model)
+        self.kept = KeptLayout(record.keep, model.dims) if record.keep in KINDS else None
         self._store = store
         self._tables, self._view = self._load(progress)
 

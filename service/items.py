@@ -68,7 +68,8 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
         collection.record.model,
     )
     codes = encode_items(vectors, collection.model)
-    new = [NewItem(item.id, payload) for item, payload in zip(items, payloads, strict=True)]
+    kept = [None] * len(items) if collection.kept is None else collection.kept.pack(vectors.features)
+    new = [NewItem(item.id, *rest) for item, *rest in zip(items, payloads, kept, strict=True)]
     versions = {item.id: item.if_version for item in items if item.if_version is not None}
     return Prepared(new, codes, versions, start)
 

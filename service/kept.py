@@ -1,15 +1,15 @@
 """Features that a collection keeps beside the codes of its items: for results ranked anew, more exactly.
 
-A record is a bit for each modality of the model, lowest first, padded to whole bytes, that says whether the item has it;
-then for each that it has, in the order of the model, a scale (float32) and the numbers as parts of it: float16 of numbers
-up to 1, or int8 of up to 127. All little-endian.
+A record is a bit for each modality of the model, lowest first, padded to whole bytes, that says whether the item has
+it; then for each that it has, in the order of the model, a scale (float32) and the numbers as parts of it: float16 of
+numbers up to 1, or int8 of up to 127. All little-endian.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ccq_core.features import FeatureSet, Float32
 from service.errors import StorageError
 
-Kind = Literal["none", "float16", "int8"]
+KINDS = ("float16", "int8")
 _MOST = {"float16": np.float32(1), "int8": np.float32(127)}
-_DTYPES = {"float16": np.dtype("<f2"), "int8": np.dtype("i1")}
+_DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 _SCALE = np.dtype("<f4")
 
 
@@ -35,7 +35,7 @@ class KeptLayout:
         Dimension of each modality, in the order of the model.
     """
 
-    kind: Kind
+    kind: str
     dims: Mapping[str, int]
 
     def pack(self, features: FeatureSet) -> list[bytes]:
@@ -51,9 +51,10 @@ class KeptLayout:
         masks = np.packbits(present, axis=1, bitorder="little")
         records = []
         for row in range(features.n):
-            parts = [masks[row].tobytes()]
-            parts += [column[row].tobytes() for i, column in enumerate(columns) if column is not None and present[row, i]]
-            records.append(b"".join(parts))
+            held = (
+                column[row] for column, has in zip(columns, present[row], strict=True) if has and column is not None
+            )
+            records.append(b"".join(part.tobytes() for part in (masks[row], *held)))
         return records
 
     def unpack(self, records: Sequence[bytes]) -> FeatureSet:

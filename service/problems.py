@@ -76,7 +76,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.UnknownCollectionError: Kind(404, "collection_not_found", "There is no such collection"),
     errors.UnknownModelError: Kind(404, "model_not_found", "There is no such model"),
     errors.UnknownItemError: Kind(404, "item_not_found", "There is no such item"),
-    errors.CollectionConflictError: Kind(409, "collection_conflict", "The collection has another model"),
+    errors.CollectionConflictError: Kind(409, "collection_conflict", "The collection is another than that"),
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
     errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
     errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),

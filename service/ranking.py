@@ -34,6 +34,8 @@ class Job:
         Distinct sequence numbers of items to leave out.
     least_score:
         The least score of a row that qualifies.
+    points:
+        (q, D) latent vectors of the queries, where rows are to be ranked anew by them.
     """
 
     tables: DistanceTables
@@ -42,6 +44,7 @@ class Job:
     allowed: Seqs | None = None
     exclude: tuple[int, ...] = ()
     least_score: np.float32 | None = None
+    points: Float32 | None = None
 
     @property
     def wanted(self) -> int:

@@ -11,8 +11,8 @@ from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from ccq_core.scan import Keys
 from service.collection import Collection
-from service.errors import InvalidRequestError, StorageError, Fault
-from service.ranking import Ranking
+from service.errors import Fault, InvalidRequestError, StorageError
+from service.ranking import Job, Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Seqs, Snapshot
 
@@ -32,26 +32,26 @@ def rows_to_rescore(request: SearchRequest, max_limit: int) -> int:
 
 def rescored(
     rankings: Sequence[Ranking],
-    points: Float32,
-    databases: Sequence[str],
-    metric: str,
+    job: Job,
     least_score: np.float32 | None,
     collection: Collection,
     snapshot: Snapshot,
 ) -> list[Ranking]:
-    """The rows of the ranking of each query (q, D) in the order of their exact distances in the latent space.
+    """The rows of the ranking of each query in the order of their exact distances in the latent space.
 
     Raises
     ------
     StorageError
         Kept features are missing or damaged.
     """
+    if job.points is None:
+        raise ValueError("job: expected points to rank by")
     wanted = np.unique(np.concatenate([ranking.seqs for ranking in rankings]))
-    latents = _latents(wanted, databases, collection, snapshot)
+    latents = _latents(wanted, job.databases, collection, snapshot)
     found = []
-    for ranking, point in zip(rankings, points.astype(np.float64), strict=True):
+    for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
         z = latents[ranking.databases, np.searchsorted(wanted, ranking.seqs)].astype(np.float64)
-        keys, distances, scores = _distances(z, point, metric)
+        keys, distances, scores = _distances(z, point, job.tables.metric)
         order = np.lexsort((ranking.databases, ranking.seqs, keys))
         if least_score is not None:
             order = order[scores[order] >= least_score]
@@ -80,9 +80,7 @@ def _distances(z: Keys, point: Keys, metric: str) -> tuple[Keys, Float32, Float3
     return keys, distances, 0 - distances
 
 
-def _latents(
-    seqs: Seqs, databases: Sequence[str], collection: Collection, snapshot: Snapshot
-) -> Float32:
+def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, snapshot: Snapshot) -> Float32:
     """Latent vectors (databases, n, D) of items."""
     layout = collection.kept
     if layout is None:  # `check_rescoring` has seen to it
@@ -96,7 +94,5 @@ def _latents(
         for name, array in features.arrays.items()
     }
     model = collection.model
-    latents = [
-        model.project(everything if name == PAIR else {name: features.arrays[name]}) for name in databases
-    ]
+    latents = [model.project(everything if name == PAIR else {name: features.arrays[name]}) for name in databases]
     return np.stack(latents)

@@ -23,6 +23,7 @@ from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
 from service.query import Query, spell
 from service.ranking import Job, Ranking, deepen, least_float32, rank
+from service.rescoring import check_rescoring, rescored, rows_to_rescore
 from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import Snapshot
@@ -105,6 +106,7 @@ class _Search:
         _check_size(request, settings)
         cursor = None if request.cursor is None else Cursor.read(request.cursor)
         databases = _databases(request, collection)
+        check_rescoring(request, collection)
         predicate = None if request.filter is None else compile_filter(request.filter, body)
         return cls(collection, settings, request, databases, predicate, Query.read(request), cursor)
 
@@ -116,7 +118,9 @@ class _Search:
         if self.cursor is not None:
             self.cursor.check(self._digest(stored))
         limit = request.limit
-        if request.group_by is not None:
+        if request.rescore:
+            limit = rows_to_rescore(request, self.settings.max_limit)
+        elif request.group_by is not None:
             limit = rows_to_group(request)
         elif request.queries is None:
             limit = rows_to_search(request, self.cursor, self.settings.max_limit)
@@ -126,17 +130,30 @@ class _Search:
             limit,
             None if self.predicate is None else self.predicate.seqs(snapshot),
             stored,
-            None if request.score_threshold is None else least_float32(request.score_threshold),
+            None if request.rescore else self._least_score,
+            latents if request.rescore else None,
         )
+
+    @property
+    def _least_score(self) -> np.float32 | None:
+        threshold = self.request.score_threshold
+        return None if threshold is None else least_float32(threshold)
 
     def answer(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, start: float) -> Answer:
         reply = {**self._reply(job, rankings, view, snapshot), "took_ms": took_ms(start)}
         return Answer(reply, self.request.limit, len(rankings))
 
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
+        if job.points is not None:
+            first, end = self.request.offset, self.request.offset + self.request.limit
+            anew = rescored(rankings, job, self._least_score, self.collection, snapshot)
+            rankings = [ranking.take(slice(first, end)) for ranking in anew]
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
         (ranking,) = rankings
+        if job.points is not None:
+            (hits,) = self._hits([ranking], snapshot)
+            return {"results": hits, "next_cursor": None}
         if self.request.group_by is not None:
             return {"results": self._groups(deepen(view, job, ranking), snapshot)}
         most = self.settings.max_limit
@@ -172,6 +189,9 @@ def _check_size(request: SearchRequest, settings: Settings) -> None:
     if request.limit * request.group_size > settings.max_results:
         reason = f"expected at most {settings.max_results} results, got {request.limit} groups of {request.group_size}"
         raise _refused("group_size", reason)
+    if request.rescore and queries * rows_to_rescore(request, most) > settings.max_results + queries:
+        reason = f"expected at most {settings.max_results} results to rank anew, got more"
+        raise _refused("oversampling", reason)
     if request.query_by is not None:
         examples = len(request.query_by.positive) + len(request.query_by.negative)
         if examples > settings.max_batch_queries:

@@ -72,6 +72,7 @@ def describe(entry: Entry) -> dict[str, Any]:
         "name": entry.record.name,
         "model": entry.record.model,
         "indexes": entry.indexes,
+        "keep": entry.record.keep,
         "state": state,
         "items": None if view is None else view.items,
         "databases": None if view is None else {name: table.rows for name, table in view.tables.items()},
@@ -81,7 +82,7 @@ def describe(entry: Entry) -> dict[str, Any]:
 def _put(catalog: Catalog, name: str, body: bytes) -> Response:
     request = parse(body, CollectionRequest)
     try:
-        entry, new = catalog.create_collection(name, request.model, request.indexes)
+        entry, new = catalog.create_collection(name, request.model, request.indexes, request.keep)
     except UnknownModelError as error:
         raise UnknownModelError(request.model, [Fault.at(("model",), error.detail)]) from None
     return Json(describe(entry), status_code=201 if new else 200)

@@ -24,6 +24,11 @@ class CollectionRequest(Schema):
         "out: as they are. A list replaces them; the payloads of all items are read for new ones, and other writes "
         "wait meanwhile.",
     )
+    keep: Literal["none", "float16", "int8"] | None = Field(
+        None,
+        description="Keep the features of items on disk, so that searches can `rescore`: two bytes or one for each "
+        "number, and four for each vector. It stays as it was when the collection was created; `none` by default.",
+    )
 
 
 class CollectionInfo(Schema):
@@ -32,6 +37,7 @@ class CollectionInfo(Schema):
     name: str
     model: str = Field(description="Name of its model.")
     indexes: list[str] = Field(description="Payload keys whose values are indexed.")
+    keep: Literal["none", "float16", "int8"] = Field(description="How the features of its items are kept.")
     state: Literal["ready", "loading", "failed"] = Field(
         description="`loading` after a start until all items are in memory; `failed` if that went wrong, see the log."
     )

@@ -114,6 +114,14 @@ class SearchRequest(Schema):
         description="`next_cursor` of the page before, to go on behind it. The rest of the request, but for `limit` "
         "and `with_payload`, has to be the same. For a single query.",
     )
+    rescore: bool = Field(
+        False,
+        description="Rank the nearest by codes anew, by the features that the collection keeps: as an exact search of "
+        "these would, as far as it finds the same. Not with `cursor` or `group_by`.",
+    )
+    oversampling: float = Field(
+        4.0, ge=1, le=100, description="With `rescore`: how many times as many as are wanted are ranked anew."
+    )
     score_threshold: FiniteFloat | None = Field(None, description="Only results with a score of at least this.")
     filter: CheckedFilter | None = Field(None, description="Only items whose payload matches.")
     group_by: Key | None = Field(
@@ -135,13 +143,16 @@ class SearchRequest(Schema):
             raise ValueError(f"expected exactly one of {expected}, got {' and '.join(given) or 'none'}")
         for name, others in (
             ("queries", ("offset", "cursor", "group_by")),
-            ("cursor", ("offset", "group_by")),
+            ("cursor", ("offset", "group_by", "rescore")),
+            ("group_by", ("rescore",)),
         ):
             wrong = [other for other in others if getattr(self, name) and getattr(self, other)]
             if wrong:
                 raise ValueError(f"expected no {wrong[0]} together with {name}")
         if self.group_by is None and "group_size" in self.model_fields_set:
             raise ValueError("expected no group_size without group_by")
+        if not self.rescore and "oversampling" in self.model_fields_set:
+            raise ValueError("expected no oversampling without rescore")
         return self
 
 

@@ -19,7 +19,7 @@ from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -39,7 +39,8 @@ CREATE TABLE collections (
     name TEXT NOT NULL UNIQUE,
     model TEXT NOT NULL REFERENCES models (name),
     version INTEGER NOT NULL DEFAULT 0,
-    items INTEGER NOT NULL DEFAULT 0
+    items INTEGER NOT NULL DEFAULT 0,
+    keep TEXT NOT NULL DEFAULT 'none'
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
 {REPLIES_SCHEMA}

@@ -12,18 +12,13 @@ import apsw
 import numpy as np
 
 from service.errors import UnknownCollectionError, WouldTakeLongError
-from service.store import postings, segments
+from service.store import kept, postings, segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 
 def items_table(record: CollectionRecord) -> str:
     """Name of the table that holds a collection's items."""
     return f"items_{record.number}"
-
-
-def kept_table(record: CollectionRecord) -> str:
-    """Name of the table that holds the features that it keeps, if it does."""
-    return f"kept_{record.number}"
 
 
 class SQLiteSnapshot:
@@ -85,10 +80,7 @@ class SQLiteSnapshot:
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""
-        sql = f"SELECT seq, data FROM {kept_table(self._record)} WHERE seq = ?"
-        for seq in seqs:
-            for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
-                yield row
+        return kept.read(self._db, self._record, seqs)
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""

@@ -26,7 +26,7 @@ from service.errors import (
     UnknownModelError,
     VersionMismatchError,
 )
-from service.store import backup, postings, replies, segments
+from service.store import backup, kept, postings, replies, segments
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import (
@@ -148,20 +148,27 @@ class SQLiteStore:
 
     # -- collections -----------------------------------------------------------------------------------------------
 
-    def create_collection(self, name: str, model: str, keys: Sequence[str] = ()) -> tuple[CollectionRecord, bool]:
+    def create_collection(
+        self, name: str, model: str, keys: Sequence[str] = (), keep: str | None = None
+    ) -> tuple[CollectionRecord, bool]:
         """The collection, and whether it is new; UnknownModelError, or CollectionConflictError."""
 
         def work(db: apsw.Cursor) -> tuple[CollectionRecord, bool]:
-            for number, known in db.execute("SELECT number, model FROM collections WHERE name = ?", (name,)):
-                if known != model:
-                    raise CollectionConflictError(f"collection {name!r} exists with model {known!r}, not {model!r}")
-                return CollectionRecord(number, name, model), False
+            sql = "SELECT number, name, model, keep FROM collections WHERE name = ?"
+            for record in (CollectionRecord(*row) for row in list(db.execute(sql, (name,)))):
+                for what, known, wanted in (("model", record.model, model), ("keep", record.keep, keep)):
+                    if wanted is not None and known != wanted:
+                        raise CollectionConflictError(
+                            f"collection {name!r} exists with {what} {known!r}, not {wanted!r}"
+                        )
+                return record, False
             if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
                 raise UnknownModelError(model)
-            sql = "INSERT INTO collections (name, model) VALUES (?, ?) RETURNING number"
-            record = CollectionRecord(db.execute(sql, (name, model)).get, name, model)
+            sql = "INSERT INTO collections (name, model, keep) VALUES (?, ?, ?) RETURNING number"
+            kind = keep or "none"
+            record = CollectionRecord(db.execute(sql, (name, model, kind)).get, name, model, kind)
             db.execute(ITEMS_SCHEMA.format(table=items_table(record)))
-            db.execute(segments.schema(record) + postings.schema(record))
+            db.execute(segments.schema(record) + postings.schema(record) + kept.schema(record))
             self._insert_keys(db, record, set(keys))
             return record, True
 
@@ -170,7 +177,7 @@ class SQLiteStore:
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
         with self._read() as db:
-            rows = db.execute("SELECT number, name, model FROM collections ORDER BY name")
+            rows = db.execute("SELECT number, name, model, keep FROM collections ORDER BY name")
             return [CollectionRecord(*row) for row in rows]
 
     def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
@@ -210,8 +217,8 @@ class SQLiteStore:
                 raise UnknownCollectionError(record.name)
             db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
             replies.drop(db, record)
-            tables = (items_table, segments.codes_table, segments.gone_table, postings.postings_table)
-            for name in tables:
+            tables = [items_table, segments.codes_table, segments.gone_table, postings.postings_table]
+            for name in [*tables, kept.kept_table] if kept.keeps(record) else tables:
                 db.execute(f"DROP TABLE {name(record)}")
 
         self._writer.run(work)
@@ -234,6 +241,8 @@ class SQLiteStore:
                 ((seq, item.id, version, item.payload) for seq, item in enumerate(items, first)),
             )
             segments.append(db, record, first, len(items), codes)
+            if kept.keeps(record):
+                kept.add(db, record, ((seq, item.kept) for seq, item in enumerate(items, first)))
             keys = postings.keys_of(db, record)
             if keys:
                 texts = ((seq, item.id, item.payload) for seq, item in enumerate(items, first))
@@ -357,6 +366,8 @@ class SQLiteStore:
         texts = list(db.executemany(sql, ((value,) for value in values)))
         gone = np.sort(np.fromiter((seq for seq, _, _ in texts), dtype=np.int64))
         segments.bury(db, record, gone)
+        if kept.keeps(record):
+            kept.remove(db, record, gone)
         if keys:
             postings.remove(db, record, keys, texts)
         return gone

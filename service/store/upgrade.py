@@ -15,7 +15,7 @@ from service.store.interface import CollectionRecord
 
 def upgrade(connection: apsw.Connection) -> None:
     """Take every step from the version that the database has."""
-    steps = {1: _pack_all_codes, 2: _keep_replies}
+    steps = {1: _pack_all_codes, 2: _keep_replies, 3: _keep_features}
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(connection.pragma("user_version"), 1 + max(steps)):
@@ -43,6 +43,11 @@ def _keep_replies(connection: apsw.Connection) -> None:
     db.execute(replies.REPLIES_SCHEMA)
     for number, version in list(db.execute("SELECT number, version FROM collections")):
         db.execute(f"UPDATE items_{number} SET version = ? WHERE version = 0", (version,))
+
+
+def _keep_features(connection: apsw.Connection) -> None:
+    """From version 3, whose collections kept no features."""
+    connection.execute("ALTER TABLE collections ADD COLUMN keep TEXT NOT NULL DEFAULT 'none'")
 
 
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:

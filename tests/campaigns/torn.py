@@ -183,7 +183,9 @@ def _compare(client: Client, history: list[Facts], *, in_log: bool, cut: bool) -
         states = [
             state
             for state in states
-            if same(facts, {key: value for key, value in state.items() if what in (key[0], key[1]) and _part(key) == what})
+            if same(
+                facts, {key: value for key, value in state.items() if what in (key[0], key[1]) and _part(key) == what}
+            )
         ]
     assert states, "what is given was never acknowledged"
     if reported:

@@ -1,0 +1,44 @@
+"""Features that collections keep, one record for each item (see `service.kept`)."""
+
+# ruff: noqa: S608  (the only names put into SQL are those of a collection's tables, made from its number)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import apsw
+
+from service.store.interface import CollectionRecord, Seqs
+
+
+def kept_table(record: CollectionRecord) -> str:
+    """Name of the table that holds them. Only collections that keep features have it."""
+    return f"kept_{record.number}"
+
+
+def keeps(record: CollectionRecord) -> bool:
+    """Whether a collection keeps features."""
+    return record.keep != "none"
+
+
+def schema(record: CollectionRecord) -> str:
+    """SQL that makes the table, if there is to be one."""
+    return f"CREATE TABLE {kept_table(record)} (seq INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;" * keeps(record)
+
+
+def add(db: apsw.Cursor, record: CollectionRecord, rows: Iterable[tuple[int, bytes | None]]) -> None:
+    """Keep the features of items, given by sequence number and record."""
+    db.executemany(f"INSERT INTO {kept_table(record)} VALUES (?, ?)", rows)
+
+
+def remove(db: apsw.Cursor, record: CollectionRecord, seqs: Seqs) -> None:
+    """Keep the features of items no longer."""
+    db.executemany(f"DELETE FROM {kept_table(record)} WHERE seq = ?", ((seq,) for seq in seqs.tolist()))
+
+
+def read(db: apsw.Cursor, record: CollectionRecord, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """Seq and record, for those that exist."""
+    sql = f"SELECT seq, data FROM {kept_table(record)} WHERE seq = ?"
+    for seq in seqs:
+        for row in db.execute(sql, (seq,)):  # noqa: UP028 (whoever stops early would close the cursor)
+            yield row

@@ -1,0 +1,161 @@
+"""Kept features: what is kept, and results that are ranked anew by it."""
+
+import numpy as np
+import pytest
+
+from ccq_core.features import check_features
+from service.kept import KeptLayout
+from tests.service.harness import DIMS, MODEL, PAIRS, InProcess, assert_problem, features, item
+
+N = 120
+
+
+def exact(query, database, numbers, metric="cosine"):
+    """Numbers of items in the order of their exact distances, and the scores."""
+    names = list(DIMS) if database == "pair" else [database]
+    z = MODEL.project({name: PAIRS[name][numbers] for name in names}).astype(np.float64)
+    (q,) = MODEL.project({name: np.array([vector]) for name, vector in query.items()}).astype(np.float64)
+    if metric == "cosine":
+        scores = z @ q / np.linalg.norm(z, axis=1) / np.linalg.norm(q)
+    else:
+        scores = -np.square(z - q).sum(axis=1)
+    order = np.argsort(-scores, kind="stable")
+    return [numbers[i] for i in order], scores[order]
+
+
+@pytest.fixture(scope="module", params=["float16", "int8"])
+def kept(request, tmp_path_factory):
+    service = InProcess(tmp_path_factory.mktemp("kept") / "data")
+    service.create("other")
+    service.put("/collections/default", {"model": "tiny", "keep": request.param})
+    service.ok("POST", "/index", {"items": [item(i) for i in range(N)]})
+    yield service
+    service.close()
+
+
+def search(service, **body):
+    return service.ok("POST", "/search", {"rescore": True, **body})["results"]
+
+
+@pytest.mark.parametrize("database", ["image", "text", "pair"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_rescored_results_are_those_of_exact_search(kept, database, metric):
+    for i in range(200, 210):
+        query = features(i, "text")
+        order, scores = exact(query, database, list(range(N)), metric)
+        hits = search(kept, query=query, database=database, metric=metric, limit=10, oversampling=12)
+        assert np.allclose([hit["score"] for hit in hits], scores[:10], atol=0.02 * np.abs(scores).max())
+        assert len({hit["payload"]["n"] for hit in hits} & set(order[:10])) >= 9
+        assert all(hit["score"] == pytest.approx(
+            1 - hit["distance"] if metric == "cosine" else -hit["distance"], abs=1e-5) for hit in hits)  # fmt: skip
+
+
+def test_rescoring_finds_more_of_what_is_nearest_than_codes_do(kept):
+    right = {False: 0, True: 0}
+    for i in range(200, 240):
+        order, _ = exact(features(i, "text"), "image", list(range(N)))
+        for rescore in right:
+            body = {"query": features(i, "text"), "database": "image", "limit": 10, "rescore": rescore}
+            hits = kept.ok("POST", "/search", body)["results"]
+            right[rescore] += len({hit["payload"]["n"] for hit in hits} & set(order[:10]))
+    assert right[True] > 0.99 * 40 * 10 > right[False] + 20
+
+
+def test_pages_thresholds_batches_and_several_databases(kept):
+    query = {"query": features(300), "database": ["image", "text", "pair"], "oversampling": 40}
+    whole = search(kept, **query, limit=12)
+    assert [(hit["id"], hit["database"]) for hit in whole[5:]] == [
+        (hit["id"], hit["database"]) for hit in search(kept, **query, offset=5, limit=7)
+    ]
+    least = whole[6]["score"]
+    assert search(kept, **query, limit=12, score_threshold=least) == [hit for hit in whole if hit["score"] >= least]
+    both = search(
+        kept, queries=[features(300), features(301)], database=["image", "text", "pair"], oversampling=40, limit=12
+    )
+    assert [hit["id"] for hit in both[0]] == [hit["id"] for hit in whole]
+    assert len(both[1]) == 12
+    only = search(kept, **query, filter={"must": [{"ids": ["item-3", "item-4"]}]})
+    assert {hit["id"] for hit in only} == {"item-3", "item-4"}
+
+
+def test_what_is_kept_follows_writes_and_restarts(tmp_path):
+    service = InProcess(tmp_path / "data")
+    service.create("other")
+    service.put("/collections/default", {"model": "tiny", "keep": "float16"})
+    service.ok("POST", "/index", {"items": [item(0), item(1, "image"), item(2, "text"), item(3)]})
+    service.ok("POST", "/index", {"items": [{**item(5, "image"), "id": "item-3"}]})
+    service.ok("POST", "/items/delete", {"ids": ["item-0"]})
+    service.restart()
+    assert service.ok("GET", "/collections/default")["keep"] == "float16"
+    (best, *_) = search(service, query=features(5, "image"), database="image")
+    assert (best["id"], best["score"]) == ("item-3", pytest.approx(1, abs=1e-3))
+    assert [hit["id"] for hit in search(service, query=features(1), database="pair")] == []
+    (table,) = [size for (size,) in service.app.state.runtime.store._connection.execute("SELECT count(*) FROM kept_2")]
+    assert table == 3
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"rescore": True, "cursor": "x"}, "no rescore together with cursor"),
+        ({"rescore": True, "group_by": "n"}, "no rescore together with group_by"),
+        ({"oversampling": 2}, "no oversampling without rescore"),
+        ({"rescore": True, "oversampling": 0.5}, "greater than or equal to 1"),
+        ({"rescore": True, "oversampling": 1000}, "less than or equal to 100"),
+        ({"rescore": True, "oversampling": "NaN"}, "number"),
+    ],
+)
+def test_bad_requests(kept, body, words):
+    problem = assert_problem(kept.post("/search", {"query": features(0), **body}), 422, "invalid_request")
+    assert words in problem["detail"]
+
+
+def test_without_kept_features_nothing_is_ranked_anew(kept):
+    body = {"query": features(0), "rescore": True}
+    problem = assert_problem(kept.post("/collections/other/search", body), 422, "invalid_request")
+    assert "'other' keeps no features" in problem["detail"]
+    assert problem["errors"][0]["pointer"] == "#/rescore"
+
+
+def test_how_features_are_kept_stays(kept):
+    known = kept.ok("GET", "/collections/default")["keep"]
+    assert kept.put("/collections/default", {"model": "tiny"}).json()["keep"] == known
+    assert kept.put("/collections/default", {"model": "tiny", "keep": known}).status_code == 200
+    problem = assert_problem(
+        kept.put("/collections/default", {"model": "tiny", "keep": "none"}), 409, "collection_conflict"
+    )
+    assert f"exists with keep '{known}', not 'none'" in problem["detail"]
+    assert_problem(kept.put("/collections/default", {"model": "tiny", "keep": "float8"}), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8"])
+@pytest.mark.parametrize("magnitude", [1e-30, 1.0, 1e14])
+def test_records_hold_features_of_any_magnitude(kind, magnitude):
+    rng = np.random.default_rng(0)
+    given = {name: (magnitude * rng.standard_normal((50, dim))).astype(np.float32) for name, dim in DIMS.items()}
+    given["image"][3:9] = np.nan
+    given["text"][20:22] = np.nan
+    given["image"][30] = 0
+    layout = KeptLayout(kind, DIMS)
+    checked = check_features(given)
+    again = layout.unpack(layout.pack(checked))
+    for name in DIMS:
+        assert np.array_equal(again.present[name], checked.present[name])
+        most = np.abs(checked.arrays[name]).max(axis=1, keepdims=True)
+        error = np.abs(again.arrays[name] - checked.arrays[name])
+        assert (error <= most * (0.51 / 127 if kind == "int8" else 1e-3)).all()
+
+
+def test_damaged_records_are_told(kept):
+    store = kept.app.state.runtime.store
+    record = kept.catalog.entry("default").record
+    damage = f"UPDATE kept_{record.number} SET data = substr(data, 1, 20) WHERE seq = 5"
+    whole = store._writer.run(lambda db: db.execute(f"SELECT data FROM kept_{record.number} WHERE seq = 5").get)
+    store._writer.run(lambda db: db.execute(damage))
+    body = {"query": features(4), "database": "image", "rescore": True, "limit": 100}
+    assert "kept features" in assert_problem(kept.post("/search", body), 500, "storage_error")["detail"]
+    store._writer.run(lambda db: db.execute(f"DELETE FROM kept_{record.number} WHERE seq = 5"))
+    assert "missing" in assert_problem(kept.post("/search", body), 500, "storage_error")["detail"]
+    store._writer.run(lambda db: db.execute(f"INSERT INTO kept_{record.number} VALUES (5, ?)", (whole,)))
+    assert len(search(kept, **body)) == 100
