@@ -13,6 +13,7 @@ import time
 from collections import namedtuple
 from datetime import UTC, datetime, timedelta
 
+import apsw
 import httpx
 import orjson
 import pytest
@@ -122,6 +123,10 @@ def test_standard_tools_can_verify_it(filled, tmp_path):
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert hashlib.sha256((tmp_path / "ccq.sqlite").read_bytes()).hexdigest() == manifest["checksum"]
     assert (manifest["format"], manifest["collections"]) == (1, {"default": 60})
+    with apsw.Connection(f"{tmp_path / 'ccq.sqlite'}", flags=apsw.SQLITE_OPEN_READONLY) as database:
+        assert database.pragma("journal_mode") == "delete"  # one file, without a log
+        assert database.execute("SELECT count(*) FROM items_1").get == 60
+    database.close()
     assert set(manifest) == set(archive.Manifest.model_fields)
     assert abs(datetime.now(UTC) - datetime.fromisoformat(manifest["created"])) < timedelta(hours=1)
 
