@@ -63,10 +63,9 @@ class Writer:
         AssertionError
             It answered with an error.
         """
-        with httpx.Client(base_url=url, timeout=60) as client:
-            with suppress(httpx.TransportError):
-                while True:
-                    self.write(client)
+        with httpx.Client(base_url=url, timeout=60) as client, suppress(httpx.TransportError):
+            while True:
+                self.write(client)
 
     def write(self, client: Any) -> None:
         """Write once; raises what `run` raises, and what the client does."""
