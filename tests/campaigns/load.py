@@ -102,9 +102,7 @@ def run(data: Path, seconds: float, connections: int) -> tuple[Load, list[float]
         load = Load(server.url, time.monotonic() + seconds)
 
         async def both() -> list[float]:
-            memory, _ = await asyncio.gather(
-                _watch(server.process.pid, seconds, seconds / 40), load.run(connections)
-            )
+            memory, _ = await asyncio.gather(_watch(server.process.pid, seconds, seconds / 40), load.run(connections))
             return memory
 
         memory = asyncio.run(both())
@@ -132,8 +130,10 @@ def main() -> int:
         half, most = np.percentile(taken, [50, 99]) * 1e3
         print(f"{kind}: {len(taken) / given.seconds:.0f}/s, p50 {half:.1f} ms, p99 {most:.1f} ms")
     print(f"all: {sum(map(len, load.taken.values())) / given.seconds:.0f}/s; failures: {dict(load.failures) or 'none'}")
-    print(f"memory: start {memory[0]:.0f}, middle {memory[len(memory) // 2]:.0f}, end {memory[-1]:.0f} MiB, "
-          f"{growth(memory):.3f} times that after the first quarter")
+    print(
+        f"memory: start {memory[0]:.0f}, middle {memory[len(memory) // 2]:.0f}, end {memory[-1]:.0f} MiB, "
+        f"{growth(memory):.3f} times that after the first quarter"
+    )
     return 1 if load.failures or growth(memory) > _ALLOWED_GROWTH else 0
 
 

@@ -94,7 +94,9 @@ def test_nothing_depends_on_the_clock(filled, monkeypatch):
             filled.restart()
         found = filled.ok("GET", "/items?limit=1000")["items"]
         assert {one["id"] for one in found} == expected
-        found = filled.ok("POST", "/search", {"query": features(i), "database": ["image", "text", "pair"], "limit": 1000})
+        found = filled.ok(
+            "POST", "/search", {"query": features(i), "database": ["image", "text", "pair"], "limit": 1000}
+        )
         assert {hit["id"] for hit in found["results"]} == expected
         assert found["took_ms"] >= 0
 
