@@ -22,7 +22,7 @@ from service.errors import (
     UnknownModelError,
 )
 from service.store.interface import CollectionRecord, ModelRecord, Store
-from service.traits import KnownTraits, Traits
+from service.traits import KnownTraits, Traits, stored_model
 
 log = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class Catalog:
         for entry in self.entries():
             if entry.collection is not None and entry.record.model == record.model:
                 return entry.collection.model
-        return CCQ.from_bytes(self._store.model_file(record.model)[1])
+        return stored_model(record.model, self._store.model_file(record.model)[1])
 
     # -- loading ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ccq_core import CCQ
+from ccq_core.errors import CCQError
+from service.errors import StorageError
 from service.records import databases
 from service.store.interface import ModelRecord, Store
 
@@ -29,6 +31,14 @@ class Traits:
         return cls(model.bits, model.metric, modalities, databases(model))
 
 
+def stored_model(name: str, file: bytes) -> CCQ:
+    """A model from its file in the store; StorageError if that is no longer the one that was stored."""
+    try:
+        return CCQ.from_bytes(file)
+    except CCQError as error:
+        raise StorageError(f"model {name!r}: its stored file is damaged") from error
+
+
 class KnownTraits:
     """The traits of the models of a store, which are not worked out anew each time.
 
@@ -49,6 +59,6 @@ class KnownTraits:
         traits = self._known.get(record.checksum)
         if traits is None:
             record, file = self._store.model_file(record.name)
-            traits = Traits.of(CCQ.from_bytes(file))
+            traits = Traits.of(stored_model(record.name, file))
             self.add(record, traits)
         return record, traits

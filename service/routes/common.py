@@ -86,7 +86,8 @@ async def _item_id(
 ) -> str:
     try:
         # The server decodes bytes that are no UTF-8 to U+FFFD, which could name another item.
-        unquote_to_bytes(request.scope.get("raw_path") or b"").decode("utf-8")
+        raw = request.scope.get("raw_path") or b""
+        unquote_to_bytes(raw.partition(b"/items/")[2] or raw).decode("utf-8")
         return check_id(given)
     except UnicodeDecodeError:
         reason = "id: expected percent-encoded UTF-8, got other bytes"

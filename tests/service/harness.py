@@ -41,7 +41,11 @@ class InProcess:
     def __init__(self, data: Path, **settings: Any) -> None:
         self.settings = Settings(data=data, **settings)
         self._runner = asyncio.Runner()
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self._runner.close()
+            raise
 
     def _open(self) -> None:
         self.app = create_app(self.settings)
