@@ -33,6 +33,9 @@ def copy(source: apsw.Connection, between_writes: BetweenWrites, file: Path, che
         # What is half there is thrown away, so nothing is needed to bring it back.
         target.pragma("journal_mode", "off")
         target.pragma("synchronous", "off")
+        # The file is to begin as one whose pages have checksums, if they do: then those that are copied get theirs.
+        target.reserve_bytes(reserve=between_writes(source.reserve_bytes))
+        target.execute("CREATE TABLE first (page)")
         _copy_pages(source, target, between_writes, check)
         target.pragma("journal_mode", "delete")  # of the database, which has the writer's: it is to be one file
         collections = dict(target.execute("SELECT name, items FROM collections ORDER BY name"))
