@@ -25,6 +25,7 @@ _WRITER_CACHE_KIB = 32 << 10
 # SQLite's extension that gives each page a checksum, and refuses to read one that has another.
 _CHECKSUMS = "cksumvfs"
 _CHECKSUM_BYTES = 8
+_DAMAGED_PAGE = "is not what was written, its checksum is wrong: restore a snapshot or a copy"
 
 _SCHEMA = f"""
 CREATE TABLE models (
@@ -88,7 +89,8 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             connection.close()
             raise
     except apsw.Error as error:
-        raise DatabaseError(f"database {path}: {error}") from error
+        damaged = error.extendedresult == apsw.SQLITE_IOERR_DATA
+        raise DatabaseError(f"database {path}: {f'a page {_DAMAGED_PAGE}' if damaged else error}") from error
     _sync_directory(path.parent)
     return connection
 
@@ -132,6 +134,10 @@ def storage_errors() -> Iterator[None]:
         raise StorageFullError("the disk that holds the data directory is full") from error
     except apsw.BusyError as error:
         raise StorageBusyError("another program holds a lock on the database") from error
+    except apsw.IOError as error:
+        if error.extendedresult != apsw.SQLITE_IOERR_DATA:
+            raise StorageError("the database failed; the server's log has the details") from error
+        raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
     except apsw.Error as error:
         raise StorageError("the database failed; the server's log has the details") from error
 
