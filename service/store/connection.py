@@ -89,8 +89,8 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             connection.close()
             raise
     except apsw.Error as error:
-        damaged = error.extendedresult == apsw.SQLITE_IOERR_DATA
-        raise DatabaseError(f"database {path}: {f'a page {_DAMAGED_PAGE}' if damaged else error}") from error
+        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
+        raise DatabaseError(f"database {path}: {what}") from error
     _sync_directory(path.parent)
     return connection
 
@@ -134,11 +134,9 @@ def storage_errors() -> Iterator[None]:
         raise StorageFullError("the disk that holds the data directory is full") from error
     except apsw.BusyError as error:
         raise StorageBusyError("another program holds a lock on the database") from error
-    except apsw.IOError as error:
-        if error.extendedresult != apsw.SQLITE_IOERR_DATA:
-            raise StorageError("the database failed; the server's log has the details") from error
-        raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
     except apsw.Error as error:
+        if _is_damage(error):
+            raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
         raise StorageError("the database failed; the server's log has the details") from error
 
 
@@ -167,6 +165,11 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
     elif version < SCHEMA_VERSION:
         log.info("database %s: upgrading from schema version %d to %d", path, version, SCHEMA_VERSION)
         upgrade(connection)
+
+
+def _is_damage(error: apsw.Error) -> bool:
+    """Whether a page has another checksum than it should."""
+    return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_DATA  # which apsw's stubs do not know
 
 
 def _load_checksums() -> None:
