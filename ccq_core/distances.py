@@ -74,10 +74,14 @@ class DistanceTables:
 
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""
+        return self.distances_of(keys.ravel(), np.repeat(np.arange(len(keys)), keys.shape[1])).reshape(keys.shape)
+
+    def distances_of(self, keys: NDArray[np.float64], queries: NDArray[np.intp]) -> Float32:
+        """Distances (n,) float32 of keys (n,) float64, each of the query with that number."""
         # The quantized norm, or one taken for 1, can take a distance a little out of its range.
         if self.metric == "cosine":
             return np.clip(1.0 + keys, 0.0, 2.0).astype(np.float32)
-        return np.maximum(self.square_norm[:, None] + keys, 0.0).astype(np.float32)
+        return np.maximum(self.square_norm[queries] + keys, 0.0).astype(np.float32)
 
 
 def check_metric(metric: str) -> Metric:

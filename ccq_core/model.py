@@ -90,6 +90,12 @@ class Modality:
     preprocessing: Preprocessing
     mapping: Float32
 
+    def map(self, x: Float32, alone: bool) -> Float32:
+        """Latent vectors (n, D) of features (n, P_v); `alone` as in `CCQ.project`."""
+        if not alone or len(x) == 1:
+            return self.preprocessing.apply(x) @ self.mapping
+        return np.concatenate([self.map(x[i : i + 1], alone) for i in range(len(x))])
+
 
 class CCQ:
     """Composite Correlation Quantization (Long, Cao, Wang, Yu, SIGIR 2016).
@@ -284,11 +290,12 @@ class CCQ:
         self._fitted()
         return len(self.codebooks_) + (self.norm_ == "byte")
 
-    def project(self, features: Features) -> Float32:
+    def project(self, features: Features, *, alone: bool = False) -> Float32:
         """Latent vectors z (n, D) float32.
 
         An object with several modalities gets the weighted mean of their latent vectors. Same input rules and errors as
-        `encode`.
+        `encode`. `alone`: each object gets, to the last bit, what it gets without the others; otherwise a matrix
+        library may sum in another order for more of them, which is faster for many.
         """
         fitted = self._fitted()
         checked = check_features(features, self.dims)
@@ -302,10 +309,7 @@ class CCQ:
                 len(checked.arrays[next(iter(checked))][part]),
             )
             with np.errstate(over="ignore", invalid="ignore"):
-                latents = {
-                    name: fitted[name].preprocessing.apply(array) @ fitted[name].mapping
-                    for name, array in chunk.arrays.items()
-                }
+                latents = {name: fitted[name].map(array, alone) for name, array in chunk.arrays.items()}
             for name, latent in latents.items():
                 far = chunk.present[name] & ~(np.abs(latent) < MAX_ABS).all(axis=1)
                 if far.any():

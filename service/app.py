@@ -15,6 +15,7 @@ from service.middleware import RequestGuard, RequestLimits
 from service.routes import collections, items, models, operations
 from service.runtime import Runtime
 from service.settings import Settings
+from service.shortcut import Shortcut
 from service.watching import Watch
 
 
@@ -58,6 +59,8 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         **traces.options,
     )
     # Each is put around those before it.
+    if not traces.options:  # the router has them
+        app.add_middleware(Shortcut)
     app.add_middleware(RequestLimits, admission=Admission(settings), seconds=settings.request_seconds)
     if settings.cors_origins:
         app.add_middleware(

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from ccq_core import CCQ
 from ccq_core.table import CodeTable, TableView
-from service.errors import StorageError, UnavailableError
+from service.errors import StorageError, UnavailableError, WouldTakeLongError
 from service.records import Bytes, Codes, Layout
 from service.store.interface import Change, CollectionRecord, NewItem, Seqs, Snapshot, Store
 
@@ -47,6 +48,11 @@ class View:
     version: int
     items: int
     tables: Mapping[str, TableView]
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of code rows in all databases."""
+        return sum(table.rows for table in self.tables.values())
 
     def codes(self, seq: int) -> dict[str, Bytes]:
         """An item's code row (M + 1,) uint8 in each of the databases that it is in, in their order."""
@@ -153,27 +159,36 @@ class Collection:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def read(self) -> Iterator[tuple[View, Snapshot]]:
+    def read(self, *, quick: bool = False) -> Iterator[tuple[View, Snapshot]]:
         """The collection at one moment: codes, and a snapshot of the store, of the same version.
+
+        Parameters
+        ----------
+        quick:
+            Do not wait for anything, and have a snapshot that reads only what it knows where to find.
 
         Raises
         ------
+        WouldTakeLongError
+            It cannot be done at once.
         UnknownCollectionError
             The collection was deleted.
         StorageBusyError, StorageError
             The database cannot be read.
         """
         with ExitStack() as stack:
-            yield self._moment(stack)
+            yield self._moment(stack, quick)
 
-    def _moment(self, stack: ExitStack) -> tuple[View, Snapshot]:
+    def _moment(self, stack: ExitStack, quick: bool) -> tuple[View, Snapshot]:
         for _ in range(_TRIES):
             with ExitStack() as attempt:
-                snapshot = attempt.enter_context(self._store.snapshot(self.record))
+                snapshot = attempt.enter_context(self._store.snapshot(self.record, quick=quick))
                 view = self._view
                 if view.version == snapshot.version:
                     stack.push(attempt.pop_all())
                     return view, snapshot
+            if quick:
+                raise WouldTakeLongError
             time.sleep(_PAUSE_SECONDS)  # a write is committed and about to be published, or was just published
 
         def alone() -> tuple[View, Snapshot]:

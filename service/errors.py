@@ -76,6 +76,10 @@ class Fault:
         return cls(pointer(location), f"{place}: {reason}" if place else reason)
 
 
+class WouldTakeLongError(Exception):
+    """Something cannot be done at once. Never leaves the service: it is then done by a thread that has time."""
+
+
 class ServiceError(Exception):
     """Base of all errors that the service raises on purpose."""
 

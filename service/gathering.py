@@ -1,30 +1,37 @@
-"""Searches that find all threads busy are answered together, in one pass over the codes for many of them.
+"""Searches that come at the same time are answered together, in one pass over the codes for many of them.
 
-A search that finds a free thread starts at once: nothing is ever delayed in the hope of company.
+Where the codes are few enough, those that came with one look at the network are answered on the event loop itself: to
+hand a search over to a thread, and its answer back, costs more than to answer it. The others wait for threads, and what
+finds all of them busy is answered together too. Nothing is ever delayed in the hope of company.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+import time
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from service import deadline, metrics, requestid
 from service.collection import Collection
-from service.errors import RequestTimeoutError
+from service.errors import RequestTimeoutError, WouldTakeLongError
 from service.responses import Json
 from service.searching import Answer, search_together
 from service.settings import Settings
 from service.workers import Workers
 
 MOST_TOGETHER = 64
+_LONG_SECONDS = 0.05  # where a pass on the event loop takes as long, as on a cold disk, there is none for a while
+_WHILE_SECONDS = 1.0
 # Long bodies, filters, batches, groups, pages behind a cursor, and a `limit` or `offset` of 100 and more may take far
 # longer than other searches, which should not wait for them, and their replies may be long.
 _MOST_BYTES = 1 << 18
-_ALONE = re.compile(rb'"(?:filter|queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
+_ALONE = re.compile(rb'"(?:queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,10 @@ class _Waiting:
     request_id: str | None = field(default_factory=requestid.current.get)
     expires: float = field(default_factory=deadline.expires)
 
+    threads: bool = False  # whether it was found to need one
+
     def goes_with(self, other: _Waiting) -> bool:
-        return self.collection is other.collection and self.quick and other.quick
+        return self.collection is other.collection and self.quick and other.quick and not self.filtered | other.filtered
 
     def answer(self, reply: Found | Exception) -> None:
         if self.reply.done():  # nobody waits for it any more, or it has been answered
@@ -67,9 +76,13 @@ class _Waiting:
             self.answer(error)
         return not self.reply.done()
 
-    @property
+    @cached_property
     def quick(self) -> bool:
         return len(self.body) <= _MOST_BYTES and not _ALONE.search(self.body)
+
+    @cached_property
+    def filtered(self) -> bool:
+        return b'"filter"' in self.body
 
 
 class Gathering:
@@ -86,19 +99,75 @@ class Gathering:
         self._settings = settings
         self._queue: deque[_Waiting] = deque()
         self._busy = 0
+        self._looking = False
+        self._threads_until = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def search(self, collection: Collection, body: bytes) -> Found:
         """The reply to a `SearchRequest`; raises what `search_together` yields or raises."""
         waiting = _Waiting(collection, body)
         self._queue.append(waiting)
-        if self._busy < self._workers.threads:
-            self._busy += 1
+        self._look_soon()
+        return await waiting.reply
+
+    def _look_soon(self) -> None:
+        """See to the queue, once everything that has come already is in it."""
+        if not self._looking:
+            self._looking = True
             # A context of its own: this goes on when the request is over in which it happens to begin.
-            task = asyncio.create_task(self._work(), context=Context())
+            asyncio.get_running_loop().call_soon(self._look, context=Context())
+
+    def _look(self) -> None:
+        self._looking = False
+        together = self._take_quick()
+        if together:
+            self._answer_at_once(together)
+            if self._queue:
+                self._look_soon()  # after a look at the network
+            return
+        for _ in range(min(len(self._queue), self._workers.threads - self._busy)):
+            self._busy += 1
+            task = asyncio.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return await waiting.reply
+
+    def _take_quick(self) -> list[_Waiting]:
+        """Searches of one collection that can be answered here and now."""
+        taken: list[_Waiting] = []
+        if not self._settings.max_rows_at_once or time.monotonic() < self._threads_until:
+            return taken
+        for waiting in self._queue:
+            if waiting.threads or not waiting.quick or (taken and waiting.collection is not taken[0].collection):
+                continue
+            rows = waiting.collection.view.rows
+            if len(taken) == MOST_TOGETHER or (len(taken) + 1) * rows > self._settings.max_rows_at_once:
+                break
+            taken.append(waiting)
+        for waiting in taken:
+            self._queue.remove(waiting)
+        return [waiting for waiting in taken if waiting.wanted()]
+
+    def _answer_at_once(self, together: list[_Waiting]) -> None:
+        metrics.gathered(len(together))
+        requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
+        started = time.monotonic()
+        bodies = [waiting.body for waiting in together]
+        try:
+            for i, answer in search_together(together[0].collection, bodies, self._settings, quick=True):
+                if not isinstance(answer, WouldTakeLongError):
+                    together[i].answer(answer if isinstance(answer, Exception) else Found.of(answer))
+        except WouldTakeLongError:
+            pass
+        except Exception as error:
+            for waiting in together:
+                waiting.answer(error)
+        ended = time.monotonic()
+        if ended - started > _LONG_SECONDS:
+            self._threads_until = ended + _WHILE_SECONDS
+        for waiting in together:
+            if not waiting.reply.done():
+                waiting.threads = True
+                self._queue.append(waiting)
 
     async def _work(self) -> None:
         try:

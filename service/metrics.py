@@ -7,6 +7,7 @@ bounded number of values, whatever clients send.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from functools import cache
 
 from prometheus_client import (
     CollectorRegistry,
@@ -61,8 +62,14 @@ def began() -> None:
 def answered(route: str, method: str, status: int, seconds: float) -> None:
     """A request that had come has ended; `route` is the template of its path."""
     _IN_PROGRESS.dec()
-    _REQUESTS.labels(route, method if method in _METHODS else "other", status).inc()
-    _REQUEST_SECONDS.labels(route).observe(seconds)
+    requests, durations = _of(route, method if method in _METHODS else "other", status)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@cache  # to look these up takes as long as to count
+def _of(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+    return _REQUESTS.labels(route, method, status), _REQUEST_SECONDS.labels(route)
 
 
 def scanned(tables: Iterable[TableView], queries: int, allowed: Sized | None) -> None:

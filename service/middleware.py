@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,6 +12,8 @@ from service import deadline, requestid, watching
 from service.admission import Admission
 from service.errors import RequestTimeoutError, UnavailableError
 from service.problems import internal_problem, known_problem
+
+_HEADER = requestid.HEADER.lower().encode()
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class RequestGuard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message)[requestid.HEADER] = given
+                message["headers"] = [*message["headers"], (_HEADER, given.encode())]
             await send(message)
 
         try:

@@ -174,13 +174,18 @@ def problem_responses(*kinds: type[Exception] | Kind) -> dict[int | str, dict[st
 
 def install(app: FastAPI) -> None:
     """Make every error of the app a problem. What is left over is caught by `service.middleware`."""
-    app.add_exception_handler(ServiceError, _on_known_error)
-    app.add_exception_handler(core.CCQError, _on_known_error)
+    app.add_exception_handler(ServiceError, _when_known)
+    app.add_exception_handler(core.CCQError, _when_known)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_parameter_error)
 
 
-async def _on_known_error(request: Request, error: Exception) -> Response:
+async def _when_known(request: Request, error: Exception) -> Response:
+    return on_known_error(request, error)
+
+
+def on_known_error(request: Request, error: Exception) -> Response:
+    """The response to an error of the service or the core; one that is the server's own fault is logged as well."""
     kind = kind_of(error)
     if kind is INTERNAL:
         return internal_problem(request, error)

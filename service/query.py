@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.features import Float32
 from service.collection import Collection, View
-from service.errors import Fault, InvalidRequestError, UnknownItemError
+from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
 from service.places import Location, shorten
 from service.schemas.search import SearchRequest
@@ -30,8 +30,6 @@ class Query:
     ----------
     places, examples:
         Ids of stored items, and features, with their places in the request.
-    spelled:
-        Latent vectors (n, D) of those that are features, in their order.
     positives:
         How many examples, the first, the results are to be like; the others they are not to be like. None where each
         example is a query of its own.
@@ -39,24 +37,24 @@ class Query:
 
     places: Sequence[Location]
     examples: Sequence[Example]
-    spelled: Float32
     positives: int | None
 
     @classmethod
-    def read(cls, request: SearchRequest, collection: Collection) -> Self:
-        """Read the query of a request.
-
-        Raises
-        ------
-        CoreInputError
-            Features that cannot be used.
-        """
+    def read(cls, request: SearchRequest) -> Self:
+        """The query of a request, not spelled yet."""
         places, examples = zip(*_examples(request), strict=True)
         positives = None if request.query_by is None else len(request.query_by.positive)
-        return cls(places, examples, _latents(places, examples, collection), positives)
+        return cls(places, examples, positives)
 
-    def resolve(self, collection: Collection, view: View, snapshot: Snapshot) -> tuple[Float32, tuple[int, ...]]:
+    def resolve(
+        self, spelled: Float32, collection: Collection, view: View, snapshot: Snapshot
+    ) -> tuple[Float32, tuple[int, ...]]:
         """Latent vectors (q, D) of the queries, and the ascending sequence numbers of the stored items among them.
+
+        Parameters
+        ----------
+        spelled:
+            What `spell` gave for it.
 
         Raises
         ------
@@ -70,11 +68,11 @@ class Query:
             for i, example in enumerate(self.examples)
             if isinstance(example, str)
         }
-        points = self.spelled
+        points = spelled
         if stored:
-            spelled = iter(self.spelled)
+            others = iter(spelled)
             rows = range(len(self.examples))
-            points = np.array([_latent_of(stored[i], collection, view) if i in stored else next(spelled) for i in rows])
+            points = np.array([_latent_of(stored[i], collection, view) if i in stored else next(others) for i in rows])
         if self.positives is not None:
             points = _difference(points, self.positives)
         return points, tuple(sorted({item.seq for item in stored.values()}))
@@ -91,11 +89,28 @@ def _examples(request: SearchRequest) -> list[tuple[Location, Example]]:
     return [(("queries", i), example) for i, example in enumerate(request.queries or [])]
 
 
-def _latents(places: Sequence[Location], examples: Sequence[Example], collection: Collection) -> Float32:
-    """Latent vectors (n, D) of the examples that are features."""
+def spell(queries: Sequence[Query], collection: Collection) -> list[Float32 | CoreInputError]:
+    """For each query latent vectors (n, D) of its examples that are features, or what is wrong with these.
+
+    All are worked out together, and each is what it would be alone.
+    """
     spelled = [
-        (place, example) for place, example in zip(places, examples, strict=True) if not isinstance(example, str)
+        [(place, example) for place, example in zip(query.places, query.examples, strict=True) if _is_spelled(example)]
+        for query in queries
     ]
+    try:
+        points = _latents([found for several in spelled for found in several], collection)
+    except CoreInputError as error:
+        return [error] if len(queries) == 1 else [result for query in queries for result in spell([query], collection)]
+    ends = np.cumsum([len(several) for several in spelled]).tolist()
+    return [points[end - len(several) : end] for end, several in zip(ends, spelled, strict=True)]
+
+
+def _is_spelled(example: Example) -> TypeGuard[Mapping[str, Any]]:
+    return not isinstance(example, str)
+
+
+def _latents(spelled: Sequence[tuple[Location, Mapping[str, Any]]], collection: Collection) -> Float32:
     if not spelled:
         return np.empty((0, 0), dtype=np.float32)
     vectors = read_vectors(
@@ -106,7 +121,7 @@ def _latents(places: Sequence[Location], examples: Sequence[Example], collection
     )
     rows = np.arange(len(spelled))
     with vectors.faults_named(rows):
-        return collection.model.project(vectors.marked(rows))
+        return collection.model.project(vectors.marked(rows), alone=True)
 
 
 def _stored_item(item_id: str, place: Location, collection: Collection, snapshot: Snapshot) -> ItemRow:

@@ -99,11 +99,10 @@ def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
             tables = DistanceTables.joined([jobs[i].tables for i in together])
         metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
         found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
-        query = 0
-        for i in together:
-            for _ in range(len(jobs[i].tables)):
-                rankings[i].append(_ranking([hits[query] for hits in found], tables, query, jobs[i]))
-                query += 1
+        queries = [i for i in together for _ in range(len(jobs[i].tables))]
+        parts = [_merged([hits[query] for hits in found], jobs[i]) for query, i in enumerate(queries)]
+        for i, ranking in zip(queries, _rankings(parts, tables, [jobs[i] for i in queries]), strict=True):
+            rankings[i].append(ranking)
     return rankings
 
 
@@ -143,20 +142,38 @@ def _groups(jobs: Sequence[Job]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _ranking(parts: Sequence[tuple[Seqs, Keys]], tables: DistanceTables, query: int, job: Job) -> Ranking:
-    """One ranking of the rows found in each database."""
-    seqs = np.concatenate([part[0] for part in parts])
-    keys = np.concatenate([part[1] for part in parts])
-    source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    order = np.lexsort((source, seqs, keys))
+def _merged(parts: Sequence[tuple[Seqs, Keys]], job: Job) -> tuple[Seqs, NDArray[np.intp], Keys]:
+    """The rows found in each database as one list, best first: sequence numbers, databases, keys."""
+    if len(parts) == 1:
+        ((seqs, keys),) = parts
+        source = np.zeros(len(seqs), dtype=np.intp)
+    else:
+        seqs = np.concatenate([part[0] for part in parts])
+        keys = np.concatenate([part[1] for part in parts])
+        source = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        order = np.lexsort((source, seqs, keys))
+        seqs, keys, source = seqs[order], keys[order], source[order]
     if job.exclude:
-        order = order[~np.isin(seqs[order], job.exclude)]
-    complete = len(order) < job.limit
-    order = order[: job.limit]
-    (distances,) = tables[query : query + 1].distances(keys[None, order])
-    scores = 1 - distances if tables.metric == "cosine" else 0 - distances
-    ranking = Ranking(seqs[order], source[order], keys[order], distances, scores, complete)
-    if job.least_score is None or not len(ranking) or scores[-1] >= job.least_score:
-        return ranking
-    good = int(np.count_nonzero(scores >= job.least_score))  # a prefix: scores fall as keys rise
-    return replace(ranking.take(slice(good)), complete=True)
+        others = ~np.isin(seqs, job.exclude)
+        seqs, keys, source = seqs[others], keys[others], source[others]
+    return seqs, source, keys
+
+
+def _rankings(
+    parts: Sequence[tuple[Seqs, NDArray[np.intp], Keys]], tables: DistanceTables, jobs: Sequence[Job]
+) -> Iterator[Ranking]:
+    """Rankings of what was found for each query, with the distances of all worked out at once."""
+    counts = [min(len(seqs), job.limit) for (seqs, _, _), job in zip(parts, jobs, strict=True)]
+    joined = np.concatenate([keys[:n] for (_, _, keys), n in zip(parts, counts, strict=True)])
+    all_distances = tables.distances_of(joined, np.repeat(np.arange(len(parts)), counts))
+    all_scores = 1 - all_distances if tables.metric == "cosine" else 0 - all_distances
+    end = 0
+    for (seqs, source, keys), n, job in zip(parts, counts, jobs, strict=True):
+        start, end = end, end + n
+        scores = all_scores[start:end]
+        complete = len(seqs) < job.limit
+        if job.least_score is not None and n and scores[-1] < job.least_score:
+            n = int(np.count_nonzero(scores >= job.least_score))
+            complete = True
+        distances = all_distances[start : start + n]
+        yield Ranking(seqs[:n], source[:n], keys[:n], distances, scores[:n], complete)

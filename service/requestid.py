@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import uuid
+import secrets
 from contextvars import ContextVar
 
 from starlette.datastructures import Headers
@@ -20,7 +20,7 @@ _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 def assign(scope: Scope) -> str:
     """Give a request its id: the client's own if it sent a sane one, else a new one."""
     given = Headers(scope=scope).get(HEADER, "")
-    scope[_KEY] = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+    scope[_KEY] = given if _SANE.fullmatch(given) else secrets.token_hex(16)
     current.set(request_id(scope))
     return request_id(scope)
 

@@ -10,17 +10,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from service.body import parse
 from service.collection import Collection, View
-from service.errors import Fault, InvalidRequestError, UnknownDatabaseError
+from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownDatabaseError
 from service.filters import Predicate, compile_filter
 from service.grouping import form_groups, rows_to_group
 from service.hits import read_hits
 from service.items import took_ms
 from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
-from service.query import Query
+from service.query import Query, spell
 from service.ranking import Job, Ranking, deepen, least_float32, rank
 from service.schemas.search import SearchRequest
 from service.settings import Settings
@@ -39,9 +40,14 @@ class Answer:
 
 
 def search_together(
-    collection: Collection, bodies: Sequence[bytes], settings: Settings
+    collection: Collection, bodies: Sequence[bytes], settings: Settings, *, quick: bool = False
 ) -> Iterator[tuple[int, Answer | Exception]]:
     """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
+
+    Parameters
+    ----------
+    quick:
+        Neither wait for a writer nor read all payloads: raise WouldTakeLongError, or yield it for a request, instead.
 
     Yields
     ------
@@ -60,11 +66,12 @@ def search_together(
         with _kept(wrong, i):
             searches[i] = _Search.read(body, collection, settings)
     if searches:
-        with collection.read() as (view, snapshot):
+        spelled = spell([search.query for search in searches.values()], collection)
+        with collection.read(quick=quick) as (view, snapshot):
             jobs: dict[int, Job] = {}
-            for i, search in searches.items():
+            for (i, search), points in zip(searches.items(), spelled, strict=True):
                 with _kept(wrong, i):
-                    jobs[i] = search.job(view, snapshot)
+                    jobs[i] = search.job(points, view, snapshot)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
                     yield i, searches[i].answer(jobs[i], rankings, view, snapshot, start)
@@ -99,11 +106,13 @@ class _Search:
         cursor = None if request.cursor is None else Cursor.read(request.cursor)
         databases = _databases(request, collection)
         predicate = None if request.filter is None else compile_filter(request.filter, body)
-        return cls(collection, settings, request, databases, predicate, Query.read(request, collection), cursor)
+        return cls(collection, settings, request, databases, predicate, Query.read(request), cursor)
 
-    def job(self, view: View, snapshot: Snapshot) -> Job:
+    def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot) -> Job:
+        if isinstance(spelled, CoreInputError):
+            raise spelled
         request = self.request
-        latents, stored = self.query.resolve(self.collection, view, snapshot)
+        latents, stored = self.query.resolve(spelled, self.collection, view, snapshot)
         if self.cursor is not None:
             self.cursor.check(self._digest(stored))
         limit = request.limit

@@ -117,6 +117,12 @@ class Settings(BaseSettings):
         description="Longest that a request may take, the arrival of its body included; then it gets the problem "
         "`timeout`.",
     )
+    max_rows_at_once: int = Field(
+        default=100_000_000,
+        ge=0,
+        description="Most code rows that quick searches look at together on the event loop, once for each search; more "
+        "is left to threads. 10^8 take some 10 milliseconds; 0: everything is left to threads.",
+    )
     search_threads: int = Field(
         default_factory=_cpus,
         ge=1,

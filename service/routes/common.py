@@ -53,7 +53,7 @@ async def _runtime(request: Request) -> Runtime:
     return runtime
 
 
-async def _collection_name(request: Request) -> str:
+async def collection_name(request: Request) -> str:
     settings = request.app.state.runtime.settings
     return _permitted(request, str(request.path_params.get("collection", settings.default_collection)))
 
@@ -92,7 +92,7 @@ async def _item_id(
 
 
 RuntimeArg = Annotated[Runtime, Depends(_runtime)]
-CollectionName = Annotated[str, Depends(_collection_name)]
+CollectionName = Annotated[str, Depends(collection_name)]
 """The collection that the path names, or the default one; of those that the caller may use."""
 NamedCollection = Annotated[str, Depends(_named_collection)]
 """The collection that the path names; of those that the caller may use."""

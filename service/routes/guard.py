@@ -18,7 +18,7 @@ from service.runtime import Runtime
 from service.watching import note
 
 
-class _Guard(SecurityBase):
+class Guard(SecurityBase):
     """The dependency of a route that asks for a scope, and whose requests count as those in progress.
 
     One for all that is to be done: each dependency costs a request some 20 microseconds.
@@ -38,7 +38,7 @@ class _Guard(SecurityBase):
         share_of(request.scope).enter(write=self.scope != "search")
 
 
-class _ScraperGuard(_Guard):
+class _ScraperGuard(Guard):
     """Of a route that tells of the server as a whole, to anyone if the settings say so, however busy it is."""
 
     async def __call__(self, request: Request) -> None:
@@ -68,7 +68,7 @@ async def _caller(request: Request) -> Caller:
 
 def needs(scope: Scope) -> Any:
     """What makes a route ask for a scope."""
-    return Security(_Guard(scope), scopes=[scope])
+    return Security(Guard(scope), scopes=[scope])
 
 
 SCRAPING = Security(_ScraperGuard("admin"), scopes=["admin"])

@@ -194,5 +194,8 @@ class Store(Protocol):
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
 
-    def snapshot(self, record: CollectionRecord) -> AbstractContextManager[Snapshot]:
-        """The collection as it is now; UnknownCollectionError if it is gone."""
+    def snapshot(self, record: CollectionRecord, *, quick: bool = False) -> AbstractContextManager[Snapshot]:
+        """The collection as it is now; UnknownCollectionError if it is gone.
+
+        `quick`: WouldTakeLongError where it would have to be waited for, and where all items would have to be read.
+        """

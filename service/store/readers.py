@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from service.errors import StorageError
+from service.errors import StorageError, WouldTakeLongError
 from service.store.connection import open_reader
 
 
@@ -35,9 +35,12 @@ class Readers:
         self._changed = threading.Condition()
 
     @contextmanager
-    def read(self) -> Iterator[apsw.Cursor]:
-        """A read transaction on a connection of its own. A thread that has one must not ask for another."""
-        connection = self._borrow()
+    def read(self, *, wait: bool = True) -> Iterator[apsw.Cursor]:
+        """A read transaction on a connection of its own. A thread that has one must not ask for another.
+
+        Raises WouldTakeLongError where it would have to be waited for and `wait` is False.
+        """
+        connection = self._borrow(wait)
         try:
             db = connection.cursor()
             try:
@@ -70,8 +73,10 @@ class Readers:
                 connection.close()
             self._idle.clear()
 
-    def _borrow(self) -> apsw.Connection:
+    def _borrow(self, wait: bool) -> apsw.Connection:
         with self._changed:
+            if self._held and not wait:
+                raise WouldTakeLongError
             self._changed.wait_for(lambda: self._closed or not self._held)
             if self._closed:
                 raise StorageError("the store is closed")

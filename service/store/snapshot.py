@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from service.errors import UnknownCollectionError
+from service.errors import UnknownCollectionError, WouldTakeLongError
 from service.store import postings, segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
@@ -30,14 +30,17 @@ class SQLiteSnapshot:
         Cursor of a read transaction; its first read, which fixes the moment, is done here.
     record:
         The collection; UnknownCollectionError if it is gone.
+    quick:
+        Raise WouldTakeLongError instead of reading all items.
     """
 
-    def __init__(self, db: apsw.Cursor, record: CollectionRecord) -> None:
+    def __init__(self, db: apsw.Cursor, record: CollectionRecord, quick: bool = False) -> None:
         version = db.execute("SELECT version FROM collections WHERE number = ?", (record.number,)).get
         if not isinstance(version, int):
             raise UnknownCollectionError(record.name)
         self.version = version
         self._db = db
+        self._quick = quick
         self._record = record
         self._table = items_table(record)
 
@@ -61,6 +64,8 @@ class SQLiteSnapshot:
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
+        if self._quick:
+            raise WouldTakeLongError
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
         # No `yield from`: whoever stops early would close the cursor, which later reads need.
         for row in self._db.execute(sql):  # noqa: UP028

@@ -247,10 +247,10 @@ class SQLiteStore:
         return done[0]
 
     @contextmanager
-    def snapshot(self, record: CollectionRecord) -> Iterator[SQLiteSnapshot]:
-        """The collection as it is now; UnknownCollectionError if it is gone."""
-        with self._read() as db:
-            yield SQLiteSnapshot(db, record)
+    def snapshot(self, record: CollectionRecord, *, quick: bool = False) -> Iterator[SQLiteSnapshot]:
+        """The collection as it is now; UnknownCollectionError if it is gone. `quick`: see `Store`."""
+        with self._read(wait=not quick) as db:
+            yield SQLiteSnapshot(db, record, quick)
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -289,9 +289,9 @@ class SQLiteStore:
         return gone
 
     @contextmanager
-    def _read(self) -> Iterator[apsw.Cursor]:
+    def _read(self, *, wait: bool = True) -> Iterator[apsw.Cursor]:
         """A read transaction on a connection of its own."""
-        with storage_errors(), self._readers.read() as db:
+        with storage_errors(), self._readers.read(wait=wait) as db:
             yield db
 
     def _bound_log(self) -> None:

@@ -26,7 +26,7 @@ def running(tmp_path, **settings):
     unlimited.create()
     fill(unlimited)
     unlimited.close()
-    service = InProcess(tmp_path / "data", search_threads=1, write_threads=1, **settings)
+    service = InProcess(tmp_path / "data", search_threads=1, write_threads=1, max_rows_at_once=0, **settings)
     try:
         service.wait_until_ready()
         yield service
@@ -44,10 +44,10 @@ class Held:
             monkeypatch.setattr(owner, name, self._held(getattr(owner, name)))
 
     def _held(self, original):
-        def held(*arguments):
+        def held(*arguments, **options):
             self.begun += 1
             assert self.go_on.wait(30)
-            return original(*arguments)
+            return original(*arguments, **options)
 
         return held
 

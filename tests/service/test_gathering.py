@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -23,7 +24,7 @@ class Searches:
         self.groups = []
         self.go = threading.Semaphore(0)
         monkeypatch.setattr(service.gathering, "_search", self._search)
-        self.gathering = Gathering(Workers(threads), Settings(data="unused"))
+        self.gathering = Gathering(Workers(threads), Settings(data="unused", max_rows_at_once=0))
 
     def _search(self, collection, bodies, settings, hand_over):
         self.groups.append([body.decode() for body in bodies])
@@ -158,17 +159,26 @@ def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
     assert answers[0].reply["results"] == answers[2].reply["results"] == answers[4].reply["results"]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_replies_are_those_of_searches_that_come_alone(filled, monkeypatch, threads):
-    groups = []
-    real = service.gathering.search_together
+class Groups:
+    """Notes how many searches are answered together, on the event loop and by threads."""
 
-    def noted(collection, bodies, settings):
-        groups.append(len(bodies))
-        return real(collection, bodies, settings)
+    def __init__(self, monkeypatch):
+        self.quick, self.others = [], []
+        real = service.gathering.search_together
 
-    monkeypatch.setattr(service.gathering, "search_together", noted)
-    monkeypatch.setattr(filled.app.state.runtime.searches._workers, "threads", threads)
+        def noted(collection, bodies, settings, *, quick=False):
+            (self.quick if quick else self.others).append(len(bodies))
+            return real(collection, bodies, settings, quick=quick)
+
+        monkeypatch.setattr(service.gathering, "search_together", noted)
+
+
+@pytest.mark.parametrize(("threads", "rows"), [(1, 0), (2, 0), (2, 10**8), (1, 1000)])
+def test_replies_are_those_of_searches_that_come_alone(tmp_path, monkeypatch, threads, rows):
+    filled = InProcess(tmp_path / "data", search_threads=threads, max_rows_at_once=rows)
+    filled.create()
+    fill(filled)
+    groups = Groups(monkeypatch)
     bodies = [
         {"query": features(i), "limit": 1 + i % 3, "metric": ("cosine", "euclidean")[i % 2], "database": database}
         for i in range(20)
@@ -209,9 +219,51 @@ def test_replies_are_those_of_searches_that_come_alone(filled, monkeypatch, thre
         return await asyncio.gather(*(filled.client.post("/search", json=body) for body in bodies))
 
     alone = [shown(filled.run(filled.client.post("/search", json=body))) for body in bodies]
-    assert set(groups) == {1}
-    groups.clear()
-    assert [shown(response) for response in filled.run(together())] == alone
-    assert sum(groups) == len(bodies)
-    assert max(groups) > 10
+    assert {*groups.quick, *groups.others} == {1}
     assert {status for status, *_ in alone} >= {200, 404, 422}
+    assert len(groups.others) == (3 if rows else len(bodies))  # those that may take long
+    groups.quick.clear(), groups.others.clear()
+    assert [shown(response) for response in filled.run(together())] == alone
+    assert sum(groups.others) == (3 if rows else len(bodies))
+    assert sum(groups.quick) == (len(bodies) - 3 if rows else 0)
+    assert max(groups.quick, default=0) == {0: 0, 1000: 10, 10**8: len(bodies) - 3}[rows]
+    assert rows or max(groups.others) > 10
+    filled.close()
+
+
+def test_what_would_wait_or_read_all_payloads_is_left_to_threads(filled, monkeypatch):
+    groups = Groups(monkeypatch)
+    search = {"query": features(1), "limit": 3}
+    by_number = {**search, "filter": {"must": [{"key": "n", "range": {"lt": 9}}]}}
+    quick = filled.ok("POST", "/search", search)["results"]
+    filtered = filled.ok("POST", "/search", by_number)["results"]
+    assert (groups.quick, groups.others) == ([1, 1], [1])
+    filled.put("/collections/default", {"model": "tiny", "indexes": ["n"]})
+    assert filled.ok("POST", "/search", by_number)["results"] == filtered
+    assert (groups.quick, groups.others) == ([1, 1, 1], [1])
+    with filled.app.state.runtime.store._readers.held(0.1):  # the log is being emptied
+        task = asyncio.ensure_future(filled.client.post("/search", json=search), loop=filled._runner.get_loop())
+        filled.run(asyncio.sleep(0.1))
+        assert not task.done()
+    assert filled.run(asyncio.wait_for(task, 20)).json()["results"] == quick
+    assert (groups.quick, groups.others) == ([1] * 4, [1, 1])
+    collection = filled.catalog.collection("default")
+    newest = collection._view
+    collection._view = replace(newest, version=newest.version - 1)  # a write was committed and is about to be published
+    task = asyncio.ensure_future(filled.client.post("/search", json=search), loop=filled._runner.get_loop())
+    filled.run(asyncio.sleep(0.01))
+    collection._view = newest
+    assert filled.run(asyncio.wait_for(task, 20)).json()["results"] == quick
+    assert (groups.quick, groups.others) == ([1] * 5, [1] * 3)
+
+
+def test_after_a_pass_that_took_long_threads_search_for_a_while(filled, monkeypatch):
+    monkeypatch.setattr(service.gathering, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(service.gathering, "_WHILE_SECONDS", 0.3)
+    groups = Groups(monkeypatch)
+    for _ in range(3):
+        filled.ok("POST", "/search", {"query": features(1)})
+    assert (groups.quick, groups.others) == ([1], [1, 1])
+    filled.run(asyncio.sleep(0.4))
+    filled.ok("POST", "/search", {"query": features(1)})
+    assert (groups.quick, groups.others) == ([1, 1], [1, 1])

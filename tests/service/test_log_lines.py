@@ -136,7 +136,7 @@ def test_slow_requests_are_named_without_what_is_in_them(tmp_path, lines):
 
 @pytest.mark.parametrize(("method", "path", "where"), [("POST", "/index", "upsert"), ("POST", "/search", "snapshot")])
 def test_lines_from_threads_have_the_request_s_id(filled, monkeypatch, lines, method, path, where):
-    def fail(*_):
+    def fail(*_, **__):
         logging.getLogger("deep").warning("here")
         raise ZeroDivisionError
 

@@ -408,7 +408,7 @@ def test_the_request_id_is_the_clients_if_it_is_sane(steady):
 
 @pytest.mark.parametrize("where", ["upsert", "snapshot"])
 def test_an_unforeseen_error_is_logged_and_not_shown(steady, monkeypatch, caplog, where):
-    def fail(*_):
+    def fail(*_, **__):
         raise ZeroDivisionError("secret words")
 
     with monkeypatch.context() as patch:
