@@ -148,6 +148,10 @@ class Collection:
 
     def _follow(self, change: Change, codes: Codes | None = None) -> None:
         """Bring the tables to a version that was committed, and publish it."""
+        if (
+            change.version <= self._view.version
+        ):  # loaded again after an earlier write, which was committed with this one
+            return
         try:
             self._apply(change, codes)
         except Exception:

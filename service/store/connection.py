@@ -26,6 +26,7 @@ _WRITER_CACHE_KIB = 32 << 10
 # SQLite's extension that gives each page a checksum, and refuses to read one that has another.
 _CHECKSUMS = "cksumvfs"
 _CHECKSUM_BYTES = 8
+_DAMAGED_PAGE = "is not what was written, its checksum is wrong: restore a snapshot or a copy"
 
 _SCHEMA = f"""
 CREATE TABLE models (
@@ -91,7 +92,8 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             connection.close()
             raise
     except apsw.Error as error:
-        raise DatabaseError(f"database {path}: {error}") from error
+        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
+        raise DatabaseError(f"database {path}: {what}") from error
     sync_directory(path.parent)
     return connection
 
@@ -145,6 +147,8 @@ def storage_errors() -> Iterator[None]:
     except apsw.BusyError as error:
         raise StorageBusyError("another program holds a lock on the database") from error
     except apsw.Error as error:
+        if _is_damage(error):
+            raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
         raise StorageError("the database failed; the server's log has the details") from error
 
 
@@ -173,6 +177,11 @@ def _set_up(connection: apsw.Connection, path: Path) -> None:
     elif version < SCHEMA_VERSION:
         log.info("database %s: upgrading from schema version %d to %d", path, version, SCHEMA_VERSION)
         upgrade(connection)
+
+
+def _is_damage(error: apsw.Error) -> bool:
+    """Whether a page has another checksum than it should."""
+    return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_DATA  # which apsw's stubs do not know
 
 
 def _load_checksums() -> None:

@@ -295,7 +295,8 @@ class SQLiteStore:
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
         done: list[T] = []
-        self._writer.run(lambda _: None, lambda _: done.append(work()))
+        # Last: those that were committed in the same moment are in the store, and have to be in memory too.
+        self._writer.run(lambda _: None, lambda _: done.append(work()), last=True)
         return done[0]
 
     def size(self) -> int:

@@ -38,13 +38,18 @@ class _Write:
         What it does within a transaction. It may be called again if others failed together with it.
     publish:
         What is to be done once it is durable.
+    last:
+        Whether that is to be done after all that is committed together with it was published.
     expires:
         When the request is over that it belongs to: then it is not begun any more.
     """
 
-    def __init__(self, work: Callable[[apsw.Cursor], Any], publish: Callable[[Any], None]) -> None:
+    def __init__(
+        self, work: Callable[[apsw.Cursor], Any], publish: Callable[[Any], None], *, last: bool = False
+    ) -> None:
         self.work = work
         self.publish = publish
+        self.last = last
         self.expires = deadline.expires()
         self.done: Future[Any] = Future()
         self.result: Any = None
@@ -84,7 +89,9 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="ccq-write", daemon=True)
         self._thread.start()
 
-    def run(self, work: Callable[[apsw.Cursor], T], publish: Callable[[T], None] = lambda _: None) -> T:
+    def run(
+        self, work: Callable[[apsw.Cursor], T], publish: Callable[[T], None] = lambda _: None, *, last: bool = False
+    ) -> T:
         """Do some work within a transaction; its result, once that is durable and published.
 
         Parameters
@@ -94,6 +101,8 @@ class Writer:
         publish:
             Called with the result, in the order of the commits; nothing else is written meanwhile. What it raises is
             raised here, but the write stands.
+        last:
+            Publish after everything that is committed together with it.
 
         Raises
         ------
@@ -102,7 +111,7 @@ class Writer:
         RequestTimeoutError
             It had waited for too long, and was not begun.
         """
-        write = _Write(work, publish)
+        write = _Write(work, publish, last=last)
         with self._accepting:
             if self._closed:
                 raise StorageError("the store is closed")
@@ -164,7 +173,7 @@ class Writer:
                     self._commit([write])
                 return
             writes[0].error = writes[0].error or error
-        for write in writes:
+        for write in sorted(writes, key=lambda write: write.last):
             if write.error is None:
                 try:
                     write.publish(write.result)

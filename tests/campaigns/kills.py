@@ -79,6 +79,7 @@ class Campaign:
     def __init__(self, data: Path, seed: int, tell: Callable[[str], None]) -> None:
         self.report = Report()
         self._data = data
+        self._log = data.with_name(f"{data.name}.log")
         self._rng = random.Random(seed)
         self._writers = [Writer(number, random.Random(f"{seed}-{number}")) for number in range(WRITERS)]
         self._others: Facts = {("model", "tiny"): CHECKSUM, ("collection", SHARED): ("tiny", ("n",))}
@@ -113,12 +114,14 @@ class Campaign:
             if server.stop():
                 self._wrong("a server that was told to stop ended with another status than 0")
         self._check()
+        if logged := self._log.read_text():
+            self._wrong(f"logged: {logged}")
         return self.report
 
     @contextmanager
     def _server(self) -> Iterator[ServerProcess]:
         """A server that has ended in the end, one way or the other."""
-        server = ServerProcess(self._data, CCQ_SEARCH_THREADS="2")
+        server = ServerProcess(self._data, stderr=self._log, CCQ_SEARCH_THREADS="2")
         self.report.starts += 1
         try:
             yield server

@@ -50,7 +50,7 @@ class Load:
     taken:
         Seconds of each request, by kind.
     failures:
-        How often which status or error came that is no success.
+        How often which status or error came that is no success, or was logged by the server.
     """
 
     def __init__(self, url: str, end: float) -> None:
@@ -92,7 +92,8 @@ async def _watch(process: int, seconds: float, every: float) -> list[float]:
 
 def run(data: Path, seconds: float, connections: int) -> tuple[Load, list[float]]:
     """Load for so long: what came of it, and the server's memory meanwhile."""
-    server = ServerProcess(data)
+    log = data.with_name(f"{data.name}.log")
+    server = ServerProcess(data, stderr=log)
     try:
         assert server.client.put("/models/tiny", content=MODEL_FILE).status_code == 201
         assert server.client.put("/collections/default", json={"model": "tiny", "indexes": ["tag"]}).status_code == 201
@@ -107,6 +108,7 @@ def run(data: Path, seconds: float, connections: int) -> tuple[Load, list[float]
 
         memory = asyncio.run(both())
         assert server.stop() == 0
+        load.failures.update(line.partition(" ERROR ")[2] for line in log.read_text().splitlines() if " ERROR " in line)
         return load, memory
     finally:
         server.kill()

@@ -39,7 +39,7 @@ def assert_reply(response: Any, body: bytes | None = None, template: str = "") -
         if pointer.startswith("#"):
             _assert_resolves(pointer, body or b"")
         elif pointer.startswith("?"):
-            assert pointer[1:] in response.request.url.params or pointer[1:], pointer
+            assert pointer[1:] in response.request.url.params, pointer
         elif pointer.startswith("{"):
             assert pointer in template, (pointer, template)
         else:

@@ -3,10 +3,12 @@
 For longer by hand: `CCQ_TEST_EXAMPLES=500 python -m pytest tests/campaigns/test_fuzz.py` (a hundred times as long).
 """
 
+import asyncio
 import contextlib
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,34 @@ def test_bodies_that_are_nearly_right(service, method, path):
             body = nearly_right(good, rng)
             headers = {"Content-Type": rng.choice(KINDS).encode("utf-8")}
             assert_reply(service.request(method, path, content=body, headers=headers), body, path)
+
+
+def test_searches_that_come_together_do_not_harm_each_other(service):
+    service.create()
+    fill(service)
+    rng = random.Random(1 if EXAMPLES < 20 else None)
+    good = GOOD["POST", "/search"]
+    texts = [json.dumps(body).encode() for body in good]
+    headers = {"Content-Type": "application/json"}
+    alone = [service.request("POST", "/search", content=text, headers=headers) for text in texts]
+
+    async def together(bodies):
+        return await asyncio.gather(*(service.client.post("/search", content=body, headers=headers) for body in bodies))
+
+    for _ in range(10 * EXAMPLES):
+        bodies = [*texts, *(nearly_right(rng.choice(good), rng) for _ in range(14))]
+        rng.shuffle(bodies)
+        for body, reply in zip(bodies, service.run(together(bodies)), strict=True):
+            assert_reply(reply, body, "/search")
+            if body in texts:
+                expected = alone[texts.index(body)]
+                assert reply.status_code == expected.status_code, reply.text
+                assert _found(reply) == _found(expected)
+
+
+def _found(reply):
+    """What was found, without what differs each time."""
+    return re.sub(r'"(took_ms|distance|score)":[^,}]*|"(next_cursor|request_id)":"[^"]*"', "", reply.text)
 
 
 def test_every_route_with_wrong_methods_names_and_bodies(service):

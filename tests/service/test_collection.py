@@ -1,5 +1,9 @@
 """Memory follows the store, also where something fails at the worst moment."""
 
+import logging
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -128,3 +132,40 @@ def test_records_hold_any_codes(databases):
     assert np.array_equal(again.rows, rows)
     with pytest.raises(ValueError, match="multiple"):
         layout.unpack(records[:-1])
+
+
+def test_what_is_done_between_writes_sees_none_of_them_half_published(filled, caplog):
+    """A search that finds writes too fast looks between two of them, though they may be committed together."""
+    collection, store = filled.catalog.collection("default"), filled.app.state.runtime.store
+    go = threading.Event()
+    others = [lambda: store._writer.run(lambda _: go.wait(10))]
+    for i in range(4):
+        others.append(lambda i=i: collection.delete_ids([f"item-{i}"]))
+        others.append(lambda: store.exclusively(collection._catch_up))
+    threads = [threading.Thread(target=work) for work in others]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.02)  # in this order, and the last ones together while the first is at work
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert_memory_is_the_store(filled)
+
+
+def test_memory_that_was_loaded_again_is_not_loaded_for_each_write_that_it_has(filled, monkeypatch, caplog):
+    collection, store = filled.catalog.collection("default"), filled.app.state.runtime.store
+    go = threading.Event()
+    others = [lambda: store._writer.run(lambda _: go.wait(10))]
+    others += [lambda i=i: collection.delete_ids([f"item-{i}"]) for i in range(4)]
+    threads = [threading.Thread(target=work) for work in others]
+    with monkeypatch.context() as patch:
+        fail_once(patch, CodeTable, "delete")
+        for thread in threads:
+            thread.start()
+            time.sleep(0.02)
+        go.set()
+        for thread in threads:
+            thread.join()
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+    assert_memory_is_the_store(filled)
