@@ -124,27 +124,33 @@ class Gathering:
             self._answer_at_once(together)
             if self._queue:
                 self._look_soon()  # after a look at the network
-            return
-        for _ in range(min(len(self._queue), self._workers.threads - self._busy)):
+        left = sum(map(self._needs_thread, self._queue))
+        for _ in range(min(left, self._workers.threads - self._busy)):
             self._busy += 1
             task = asyncio.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def _needs_thread(self, waiting: _Waiting) -> bool:
+        most = self._settings.max_rows_at_once
+        if not most or waiting.threads or not waiting.quick or time.monotonic() < self._threads_until:
+            return True
+        return waiting.collection.view.rows > most
+
     def _take_quick(self) -> list[_Waiting]:
         """Searches of one collection that can be answered here and now."""
         taken: list[_Waiting] = []
-        if not self._settings.max_rows_at_once or time.monotonic() < self._threads_until:
-            return taken
+        others: deque[_Waiting] = deque()
+        most = MOST_TOGETHER
         for waiting in self._queue:
-            if waiting.threads or not waiting.quick or (taken and waiting.collection is not taken[0].collection):
-                continue
-            rows = waiting.collection.view.rows
-            if len(taken) == MOST_TOGETHER or (len(taken) + 1) * rows > self._settings.max_rows_at_once:
-                break
-            taken.append(waiting)
-        for waiting in taken:
-            self._queue.remove(waiting)
+            company = not taken or waiting.collection is taken[0].collection
+            if len(taken) < most and company and not self._needs_thread(waiting):
+                taken.append(waiting)
+                rows = max(waiting.collection.view.rows, 1)
+                most = min(MOST_TOGETHER, self._settings.max_rows_at_once // rows)
+            else:
+                others.append(waiting)
+        self._queue = others
         return [waiting for waiting in taken if waiting.wanted()]
 
     def _answer_at_once(self, together: list[_Waiting]) -> None:
@@ -175,6 +181,8 @@ class Gathering:
                 await self._answer(together)
         finally:
             self._busy -= 1
+            if self._queue:
+                self._look_soon()
 
     async def _answer(self, together: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
@@ -195,18 +203,18 @@ class Gathering:
                 waiting.reply.cancel()
 
     def _take(self) -> list[_Waiting]:
-        """The search that waits longest, and its share of those that can go with it; empty if none waits."""
+        """The search that has waited longest for a thread, and its share of those that can go with it; or none."""
         while self._queue and not self._queue[0].wanted():  # all have the same time: those that are late stand in front
             self._queue.popleft()
-        if not self._queue:
+        waiting = [waiting for waiting in self._queue if self._needs_thread(waiting)]
+        if not waiting:
             return []
-        first = self._queue.popleft()
-        company = [waiting for waiting in self._queue if waiting.goes_with(first)]
+        company = [other for other in waiting[1:] if other.goes_with(waiting[0])]
         share = min(MOST_TOGETHER, -(-(len(company) + 1) // self._workers.threads))
-        taken = company[: share - 1]
-        for waiting in taken:
-            self._queue.remove(waiting)
-        return [first, *taken]
+        taken = [waiting[0], *company[: share - 1]]
+        for one in taken:
+            self._queue.remove(one)
+        return taken
 
 
 def _search(

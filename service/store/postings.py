@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from service.errors import StorageError
+from service.errors import StorageError, WouldTakeLongError
 from service.payloads import load_payload
 from service.store.interface import CollectionRecord, Seqs
 from service.values import scalars_at, values_at
@@ -83,12 +83,14 @@ def drop(db: apsw.Cursor, record: CollectionRecord, key: int) -> None:
     db.execute(f"DELETE FROM {postings_table(record)} WHERE key = ?", (key,))
 
 
-def having(db: apsw.Cursor, record: CollectionRecord, key: int, values: Iterable[Any]) -> Seqs:
+def having(db: apsw.Cursor, record: CollectionRecord, key: int, values: Iterable[Any], most: int = -1) -> Seqs:
     """Ascending sequence numbers of the items that have any of some scalars under a key."""
-    return _union(_find(db, record, "key = ? AND value = ?", (key, _stored(value))) for value in values)
+    return _union(_find(db, record, "key = ? AND value = ?", (key, _stored(value)), most) for value in values)
 
 
-def within(db: apsw.Cursor, record: CollectionRecord, key: int, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool]:
+def within(
+    db: apsw.Cursor, record: CollectionRecord, key: int, bounds: Mapping[str, int | float], most: int = -1
+) -> tuple[Seqs, bool]:
     """Ascending sequence numbers of the items that have a number in a range under a key.
 
     Parameters
@@ -110,16 +112,16 @@ def within(db: apsw.Cursor, record: CollectionRecord, key: int, bounds: Mapping[
         huge &= comparison[0] == ">" or bound > _MOST
         sql += f" AND value {comparison} ?"
         values.append(bound)
-    parts = [_find(db, record, sql, values)]
+    parts = [_find(db, record, sql, values, most)]
     if huge:
-        parts.append(_find(db, record, "key = ? AND value >= ? AND value < ?", (key, b"i", b"j")))
+        parts.append(_find(db, record, "key = ? AND value >= ? AND value < ?", (key, b"i", b"j"), most))
         exact &= parts[1].size == 0
     return _union(parts), exact
 
 
-def existing(db: apsw.Cursor, record: CollectionRecord, key: int) -> Seqs:
+def existing(db: apsw.Cursor, record: CollectionRecord, key: int, most: int = -1) -> Seqs:
     """Ascending sequence numbers of the items that have anything under a key."""
-    return _union([_find(db, record, "key = ?", (key,))])
+    return _union([_find(db, record, "key = ?", (key,), most)])
 
 
 def _postings(keys: Mapping[str, int], items: Iterable[Text]) -> Iterator[tuple[int, Any, int]]:
@@ -151,10 +153,15 @@ def _stored(value: Any) -> Any:
     return value
 
 
-def _find(db: apsw.Cursor, record: CollectionRecord, where: str, values: Iterable[Any]) -> Seqs:
+def _find(db: apsw.Cursor, record: CollectionRecord, where: str, values: Iterable[Any], most: int) -> Seqs:
+    """Sequence numbers; WouldTakeLongError if there are more than `most`, unless that is negative."""
     # One text of all numbers takes a fraction of the time of as many rows.
-    text = db.execute(f"SELECT group_concat(seq) FROM {postings_table(record)} WHERE {where}", tuple(values)).get
-    return np.fromstring(text or "", dtype=np.int64, sep=",")
+    some = f"SELECT seq FROM {postings_table(record)} WHERE {where} LIMIT {most + 1 if most >= 0 else -1}"
+    text = db.execute(f"SELECT group_concat(seq) FROM ({some})", tuple(values)).get
+    found = np.fromstring(text or "", np.int64, sep=",")
+    if 0 <= most < len(found):
+        raise WouldTakeLongError
+    return found
 
 
 def _union(parts: Iterable[Seqs]) -> Seqs:

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import numpy as np
@@ -14,6 +16,11 @@ import numpy as np
 from service.errors import UnknownCollectionError, WouldTakeLongError
 from service.store import kept, postings, segments
 from service.store.interface import CollectionRecord, ItemRow, Seqs
+
+T = TypeVar("T")
+
+QUICK_SECONDS = 0.03
+_QUICK_POSTINGS = 100_000
 
 
 def items_table(record: CollectionRecord) -> str:
@@ -31,7 +38,7 @@ class SQLiteSnapshot:
     record:
         The collection; UnknownCollectionError if it is gone.
     quick:
-        Raise WouldTakeLongError instead of reading all items.
+        Raise WouldTakeLongError instead of reading for long.
     """
 
     def __init__(self, db: apsw.Cursor, record: CollectionRecord, quick: bool = False) -> None:
@@ -40,7 +47,8 @@ class SQLiteSnapshot:
             raise UnknownCollectionError(record.name)
         self.version = version
         self._db = db
-        self._quick = quick
+        self._until = time.monotonic() + QUICK_SECONDS if quick else math.inf
+        self._most = _QUICK_POSTINGS if quick else -1
         self._record = record
         self._table = items_table(record)
 
@@ -64,7 +72,7 @@ class SQLiteSnapshot:
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""
-        if self._quick:
+        if self._until < math.inf:
             raise WouldTakeLongError
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
         # No `yield from`: whoever stops early would close the cursor, which later reads need.
@@ -74,13 +82,13 @@ class SQLiteSnapshot:
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """Seq, id and (if wanted) payload, for those that exist."""
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
-        for seq in seqs:
+        for seq in self._in_time(seqs):
             for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
                 yield row
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""
-        return kept.read(self._db, self._record, seqs)
+        return kept.read(self._db, self._record, self._in_time(seqs))
 
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
@@ -94,23 +102,35 @@ class SQLiteSnapshot:
 
     def named(self, ids: Sequence[str]) -> Seqs:
         """Ascending sequence numbers of the items with these ids that exist."""
-        rows = self._db.executemany(f"SELECT seq FROM {self._table} WHERE id = ?", ((item_id,) for item_id in ids))
+        sql = f"SELECT seq FROM {self._table} WHERE id = ?"
+        rows = list(self._db.executemany(sql, ((item_id,) for item_id in self._in_time(ids))))
         return np.unique(np.fromiter((seq for (seq,) in rows), dtype=np.int64))
 
     def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
         """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
         number = self._keys.get(key)
-        return None if number is None else postings.having(self._db, self._record, number, values)
+        return (
+            None
+            if number is None
+            else postings.having(self._db, self._record, number, self._in_time(values), self._most)
+        )
 
     def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
         """See `service.store.interface.Snapshot`."""
         number = self._keys.get(key)
-        return None if number is None else postings.within(self._db, self._record, number, bounds)
+        return None if number is None else postings.within(self._db, self._record, number, bounds, self._most)
 
     def existing(self, key: str) -> Seqs | None:
         """Ascending sequence numbers of the items that have anything under a key; None if not indexed."""
         number = self._keys.get(key)
-        return None if number is None else postings.existing(self._db, self._record, number)
+        return None if number is None else postings.existing(self._db, self._record, number, self._most)
+
+    def _in_time(self, wanted: Iterable[T]) -> Iterator[T]:
+        """The same, until it takes too long."""
+        for one in wanted:
+            if time.monotonic() > self._until:
+                raise WouldTakeLongError
+            yield one
 
     @cached_property
     def _keys(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 import service.gathering
+import service.store.snapshot
 from service.errors import ReplyTooLargeError
 from service.gathering import MOST_TOGETHER, Gathering
 from service.responses import Json
@@ -163,6 +164,8 @@ class Groups:
     """Notes how many searches are answered together, on the event loop and by threads."""
 
     def __init__(self, monkeypatch):
+        monkeypatch.setattr(service.store.snapshot, "QUICK_SECONDS", 60.0)  # the machine may have other things to do
+        monkeypatch.setattr(service.gathering, "_LONG_SECONDS", 60.0)
         self.quick, self.others = [], []
         real = service.gathering.search_together
 
@@ -258,12 +261,61 @@ def test_what_would_wait_or_read_all_payloads_is_left_to_threads(filled, monkeyp
 
 
 def test_after_a_pass_that_took_long_threads_search_for_a_while(filled, monkeypatch):
-    monkeypatch.setattr(service.gathering, "_LONG_SECONDS", 0.0)
-    monkeypatch.setattr(service.gathering, "_WHILE_SECONDS", 0.3)
     groups = Groups(monkeypatch)
+    monkeypatch.setattr(service.gathering, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(service.gathering, "_WHILE_SECONDS", 2.0)
     for _ in range(3):
         filled.ok("POST", "/search", {"query": features(1)})
     assert (groups.quick, groups.others) == ([1], [1, 1])
-    filled.run(asyncio.sleep(0.4))
+    filled.run(asyncio.sleep(2.1))
     filled.ok("POST", "/search", {"query": features(1)})
     assert (groups.quick, groups.others) == ([1, 1], [1, 1])
+
+
+def test_what_reads_for_long_is_left_to_threads(filled, monkeypatch):
+    filled.put("/collections/default", {"model": "tiny", "indexes": ["n"]})
+    groups = Groups(monkeypatch)
+    search = {"query": features(1), "database": "image", "limit": 3}
+    bodies = [
+        search,
+        {**search, "filter": {"must": [{"ids": ["item-1", "item-3"]}]}},
+        {**search, "filter": {"must": [{"key": "n", "match": {"any": [1, 3]}}]}},
+    ]
+    quick = [filled.ok("POST", "/search", body)["results"] for body in bodies]
+    assert (groups.quick, groups.others) == ([1] * 3, [])
+    monkeypatch.setattr(service.store.snapshot, "QUICK_SECONDS", -1.0)
+    assert [filled.ok("POST", "/search", body)["results"] for body in bodies] == quick
+    assert (groups.quick, groups.others) == ([1] * 6, [1] * 3)
+    monkeypatch.setattr(service.store.snapshot, "QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(service.store.snapshot, "_QUICK_POSTINGS", 5)
+    many = {**search, "filter": {"must": [{"key": "n", "range": {"lt": 6}}]}}
+    assert {hit["payload"]["n"] for hit in filled.ok("POST", "/search", many)["results"]} < set(range(6))
+    assert (groups.quick, groups.others) == ([1] * 7, [1] * 4)
+
+
+def test_searches_that_need_a_thread_get_one_while_others_keep_coming(filled, monkeypatch):
+    """On the event loop there is always something quick to do, as from many connections."""
+
+    async def play():
+        stop = asyncio.Event()
+        answered = 0
+
+        async def keep_coming():
+            nonlocal answered
+            while not stop.is_set():
+                await filled.client.post("/search", json={"query": features(1)})
+                answered += 1
+
+        coming = [asyncio.ensure_future(keep_coming()) for _ in range(8)]
+        by_number = {"query": features(1), "filter": {"must": [{"key": "n", "range": {"lt": 9}}]}}
+        try:
+            for _ in range(3):
+                response = await asyncio.wait_for(filled.client.post("/search", json=by_number), 20)
+                assert response.status_code == 200
+        finally:
+            stop.set()
+            await asyncio.gather(*coming)
+        return answered
+
+    Groups(monkeypatch)
+    assert filled.run(play()) > 8
