@@ -337,7 +337,7 @@ def test_bodies_in_progress_count_together(tmp_path, hold):
 
 # -- GET /limits -----------------------------------------------------------------------------------------------------
 
-NO_LIMITS = {"port", "shutdown_seconds", "slow_ms"}
+NO_LIMITS = {"port", "shutdown_seconds", "slow_ms", "snapshot_minutes", "snapshot_keep"}
 
 
 def test_limits_are_those_of_the_settings_and_none_is_missing(tmp_path):
