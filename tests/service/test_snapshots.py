@@ -375,10 +375,25 @@ def test_a_disk_that_fails(filled):
     assert nothing_is_left_over(filled)
 
 
-def test_killed_while_one_is_made(tmp_path, model_path):
+@pytest.fixture
+def start(tmp_path, model_path):
+    """Starts a server on one data directory; none outlives the test."""
+    servers = []
+
+    def start():
+        servers.append(ServerProcess(tmp_path / "data", model_path))
+        servers[-1].wait_until_ready()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def test_killed_while_one_is_made(tmp_path, start):
     data = tmp_path / "data"
-    server = ServerProcess(data, model_path)
-    server.wait_until_ready()
+    server = start()
     for part in range(4):
         items = [item(i, text="x" * 50_000) for i in range(100 * part, 100 * part + 100)]
         assert server.client.post("/index", json={"items": items}).status_code == 200
@@ -397,9 +412,8 @@ def test_killed_while_one_is_made(tmp_path, model_path):
         server.kill()
         asking.join()
         left_over += making.exists()
-        server = ServerProcess(data)
+        server = start()
         assert not making.parent.exists()
-        server.wait_until_ready()
         for snapshot in server.client.get("/snapshots").json()["snapshots"]:  # one that was complete just before
             archive.verify(data / "snapshots" / f"{snapshot['name']}.tar")
         assert server.client.get("/collections/default").json()["items"] == 400
