@@ -23,7 +23,6 @@ from typing import Any
 
 from service import archive, metrics
 from service.errors import (
-    ServiceError,
     SnapshotFileError,
     SnapshotInProgressError,
     StorageError,
@@ -198,14 +197,14 @@ class Snapshots:
 
     def _make_regularly(self, interval: timedelta) -> None:
         made = [snapshot.manifest.created for snapshot in self.all() if snapshot.scheduled]
-        wait = (made[-1] + interval - datetime.now(UTC)).total_seconds() if made else interval.total_seconds()
-        while not self._stopping.wait(max(wait, 0)):
-            wait = interval.total_seconds()
+        wait = min(made[-1] + interval - datetime.now(UTC), interval) if made else interval  # clocks may be set back
+        while not self._stopping.wait(max(wait.total_seconds(), 0)):
+            wait = interval
             try:
                 self.make(scheduled=True)
                 self._delete_old()
-            except (ServiceError, OSError) as error:
-                log.error("the scheduled snapshot was not made: %s", error)  # noqa: TRY400 (its cause was told)
+            except Exception:
+                log.exception("the scheduled snapshot was not made, or old ones were not deleted")
 
     def _delete_old(self) -> None:
         scheduled = [snapshot.name for snapshot in self.all() if snapshot.scheduled]

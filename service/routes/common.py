@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Path, Request
@@ -13,11 +13,11 @@ from service import errors
 from service.access import caller_of
 from service.errors import Fault, InvalidRequestError
 from service.places import shorten
+from service.responses import REPLAYED
 from service.runtime import Runtime
-from service.schemas.names import CollectionPath, check_id
+from service.schemas.names import MAX_IDEMPOTENCY_KEY, CollectionPath, check_id
 from service.watching import note
 
-MAX_KEY_LENGTH = 255
 _ETAG = re.compile(r'"(\d{1,18})"')
 
 STORE_PROBLEMS = (errors.StorageError, errors.StorageBusyError)
@@ -36,6 +36,23 @@ COLLECTION_PROBLEMS = (
     errors.CollectionLoadingError,
     errors.CollectionFailedError,
 )
+
+
+VERSIONED: dict[int | str, dict[str, Any]] = {
+    200: {"headers": {"ETag": {"description": "The item's version, in quotes.", "schema": {"type": "string"}}}}
+}
+"""Of the `responses` of a route: what it adds to that of a success."""
+ONCE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "headers": {
+            REPLAYED: {
+                "description": "`true`: the request was done before, and this is the reply of then.",
+                "schema": {"type": "string", "enum": ["true"]},
+            }
+        }
+    }
+}
+"""The same, of a route that takes an `IdempotencyKey`."""
 
 
 class _AnyText(Convertor[str]):
@@ -122,7 +139,7 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         min_length=1,
-        max_length=MAX_KEY_LENGTH,
+        max_length=MAX_IDEMPOTENCY_KEY,
         description="Any string that no other request to this collection has had for 24 hours. The same request with "
         "the same key is not done again: it gets the reply of the first time, and the header `Idempotency-Replayed`.",
     ),

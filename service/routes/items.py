@@ -17,7 +17,9 @@ from service.responses import Json, written
 from service.routes.common import (
     BODY_PROBLEMS,
     COLLECTION_PROBLEMS,
+    ONCE,
     STORE_PROBLEMS,
+    VERSIONED,
     WRITE_PROBLEMS,
     CollectionName,
     IdempotencyKey,
@@ -60,7 +62,8 @@ FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
         errors.VersionMismatchError,
         errors.KeyReusedError,
         *WRITE_PROBLEMS,
-    ),
+    )
+    | ONCE,
     openapi_extra=json_body(IndexRequest, **examples.INDEX),
 )
 async def index(request: Request, runtime: RuntimeArg, name: CollectionName, key: IdempotencyKey = None) -> Response:
@@ -147,7 +150,7 @@ async def list_(
     "/items/delete",
     dependencies=[needs("write")],
     response_model=DeleteReply,
-    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.KeyReusedError, *WRITE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, errors.KeyReusedError, *WRITE_PROBLEMS) | ONCE,
     openapi_extra=json_body(DeleteRequest, **examples.DELETE),
 )
 async def delete_many(
@@ -164,7 +167,8 @@ async def delete_many(
     "/items/{id:text}",
     dependencies=[needs("search")],
     response_model=StoredItem,
-    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS),
+    responses=guarded(*COLLECTION_PROBLEMS, errors.UnknownItemError, errors.InvalidRequestError, *STORE_PROBLEMS)
+    | VERSIONED,
 )
 async def get(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg) -> Response:
     """One item. The header `ETag` is its version in quotes, for `If-Match`."""
@@ -207,7 +211,8 @@ async def delete(runtime: RuntimeArg, name: CollectionName, item_id: ItemIdArg, 
         errors.VersionMismatchError,
         errors.KeyReusedError,
         *WRITE_PROBLEMS,
-    ),
+    )
+    | ONCE,
     openapi_extra=payload_body(**examples.PAYLOAD),
 )
 async def put_payload(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 from service.body import MOST_BRACKETS
 from service.schemas.base import Schema
 from service.schemas.filters import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
-from service.schemas.names import MAX_ID_BYTES
+from service.schemas.names import MAX_ID_BYTES, MAX_IDEMPOTENCY_KEY
 from service.settings import Settings
 
 _SETTINGS = [
@@ -20,6 +20,7 @@ _SETTINGS = [
 _CONSTANT = {
     "max_brackets": (MOST_BRACKETS, "Most `[` and `{` in a body."),
     "max_id_bytes": (MAX_ID_BYTES, "Longest id, as UTF-8."),
+    "max_idempotency_key": (MAX_IDEMPOTENCY_KEY, "Most characters of an `Idempotency-Key`."),
     "max_filter_conditions": (MAX_CONDITIONS, "Most conditions in a filter."),
     "max_filter_depth": (MAX_DEPTH, "Most levels of a filter."),
     "max_filter_values": (MAX_VALUES, "Most ids and values of `any` in a filter."),

@@ -12,6 +12,7 @@ from service.places import shorten
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 NAME_RULE = "a letter or digit, then up to 63 letters, digits, '.', '_' or '-'"
 MAX_ID_BYTES = 512
+MAX_IDEMPOTENCY_KEY = 255
 
 
 def check_id(value: Any) -> str:

@@ -149,12 +149,27 @@ def test_parts_do_not_run_into_each_other():
     assert Asked.of(None, "a") is None
 
 
-def test_killed_between_commit_and_reply(tmp_path, model_path):
+@pytest.fixture
+def start(tmp_path, model_path):
+    """Starts a server on one data directory; none outlives the test."""
+    servers = []
+
+    def start():
+        servers.append(ServerProcess(tmp_path / "data", model_path))
+        servers[-1].wait_until_ready()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def test_killed_between_commit_and_reply(tmp_path, start):
     """The server dies while clients wait for their replies; all ask again, and each write was done once."""
     data, turns, unanswered = tmp_path / "data", 8, 0
-    server = ServerProcess(data, model_path)
+    server = start()
     for turn in range(turns):
-        server.wait_until_ready()
         answers = {}
 
         def write(i, server=server, turn=turn, answers=answers):
@@ -172,8 +187,7 @@ def test_killed_between_commit_and_reply(tmp_path, model_path):
             thread.join()
         unanswered += 30 - len(answers)
         before = versions(data)
-        server = ServerProcess(data)
-        server.wait_until_ready()
+        server = start()
         first = dict(answers)
         for i in range(30):
             write(i, server, turn, answers)
