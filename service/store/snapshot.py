@@ -15,6 +15,7 @@ import numpy as np
 
 from service.errors import UnknownCollectionError, WouldTakeLongError
 from service.store import kept, postings, segments
+from service.store.connection import storage_errors
 from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 T = TypeVar("T")
@@ -30,6 +31,8 @@ def items_table(record: CollectionRecord) -> str:
 
 class SQLiteSnapshot:
     """A collection at one moment (see `service.store.interface.Snapshot`).
+
+    Its errors are the service's: a search keeps what is wrong with it as its answer, before the transaction ends.
 
     Parameters
     ----------
@@ -76,20 +79,24 @@ class SQLiteSnapshot:
             raise WouldTakeLongError
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} ORDER BY seq"
         # No `yield from`: whoever stops early would close the cursor, which later reads need.
-        for row in self._db.execute(sql):  # noqa: UP028
-            yield row
+        with storage_errors():
+            for row in self._db.execute(sql):  # noqa: UP028
+                yield row
 
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """Seq, id and (if wanted) payload, for those that exist."""
         sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
-        for seq in self._in_time(seqs):
-            for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
-                yield row
+        with storage_errors():
+            for seq in self._in_time(seqs):
+                for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
+                    yield row
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""
-        return kept.read(self._db, self._record, self._in_time(seqs))
+        with storage_errors():
+            yield from kept.read(self._db, self._record, self._in_time(seqs))
 
+    @storage_errors()
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
         sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE id = ?"
@@ -98,14 +105,17 @@ class SQLiteSnapshot:
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
         sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE seq > ? ORDER BY seq LIMIT ?"
-        yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))
+        with storage_errors():
+            yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))
 
+    @storage_errors()
     def named(self, ids: Sequence[str]) -> Seqs:
         """Ascending sequence numbers of the items with these ids that exist."""
         sql = f"SELECT seq FROM {self._table} WHERE id = ?"
         rows = list(self._db.executemany(sql, ((item_id,) for item_id in self._in_time(ids))))
         return np.unique(np.fromiter((seq for (seq,) in rows), dtype=np.int64))
 
+    @storage_errors()
     def having(self, key: str, values: Sequence[Any]) -> Seqs | None:
         """Ascending sequence numbers of the items that have any of some scalars under a key; None if not indexed."""
         number = self._keys.get(key)
@@ -115,11 +125,13 @@ class SQLiteSnapshot:
             else postings.having(self._db, self._record, number, self._in_time(values), self._most)
         )
 
+    @storage_errors()
     def within(self, key: str, bounds: Mapping[str, int | float]) -> tuple[Seqs, bool] | None:
         """See `service.store.interface.Snapshot`."""
         number = self._keys.get(key)
         return None if number is None else postings.within(self._db, self._record, number, bounds, self._most)
 
+    @storage_errors()
     def existing(self, key: str) -> Seqs | None:
         """Ascending sequence numbers of the items that have anything under a key; None if not indexed."""
         number = self._keys.get(key)

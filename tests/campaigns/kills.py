@@ -130,11 +130,17 @@ class Campaign:
 
     def _write_and_kill(self, server: ServerProcess) -> None:
         threads = [threading.Thread(target=self._write, args=(writer, server.url)) for writer in self._writers]
-        killing = threading.Timer(self._rng.choice([0.02, 0.1, 0.5]) * self._rng.random() + 0.01, server.process.kill)
+        # So many writes, however fast the machine is, and then some part of one.
+        writes, pause = self._rng.choice([1, 4, 30]) + self._rng.randrange(10), self._rng.uniform(0, 0.02)
         for thread in threads:
             thread.start()
-        killing.start()
-        for thread in (*threads, killing):
+        while sum(writer.acknowledged for writer in self._writers) < writes and any(
+            map(threading.Thread.is_alive, threads)
+        ):
+            time.sleep(0.001)
+        time.sleep(pause)
+        server.process.kill()
+        for thread in threads:
             thread.join()
         self.report.kills += 1
         self.report.acknowledged += sum(writer.acknowledged for writer in self._writers)

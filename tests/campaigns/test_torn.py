@@ -10,7 +10,7 @@ from service.store.check import check
 from service.store.sqlite import DATABASE_NAME, SQLiteStore
 from service.traits import stored_model
 from tests.campaigns.torn import LOG_NAME, run
-from tests.service.harness import MODEL_FILE
+from tests.service.harness import MODEL_FILE, InProcess, assert_problem, features, fill
 
 
 def test_nothing_is_given_that_was_never_acknowledged(tmp_path):
@@ -88,3 +88,18 @@ def test_a_damaged_model_is_the_servers_fault():
     damaged[len(damaged) // 2] ^= 1
     with pytest.raises(StorageError, match="model 'm': its stored file is damaged"):
         stored_model("m", bytes(damaged))
+
+
+def test_damage_that_one_of_several_searches_meets_is_reported_as_such(tmp_path):
+    service = InProcess(tmp_path / "data")
+    try:
+        service.create()
+        service.ok("PUT", "/collections/default", {"model": "tiny", "indexes": ["n"]})
+        fill(service)
+        store = service.app.state.runtime.store
+        store._writer.run(lambda db: db.execute("ALTER TABLE postings_1 RENAME TO lost").fetchall())
+        only = {"must": [{"key": "n", "range": {"gte": 1}}]}
+        assert_problem(service.post("/search", {"query": features(1), "filter": only}), 500, "storage_error")
+        assert len(service.ok("POST", "/search", {"query": features(1)})["results"]) == 10
+    finally:
+        service.close()

@@ -12,4 +12,4 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_there(tmp_path):
     assert told == []
     assert report.clean, report
     assert report.acknowledged > report.kills >= 10
-    assert 0 < report.carried_out < report.unanswered
+    assert report.unanswered > report.carried_out
