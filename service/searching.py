@@ -14,7 +14,13 @@ from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from service.body import parse
 from service.collection import Collection, View
-from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownDatabaseError
+from service.errors import (
+    CoreInputError,
+    Fault,
+    InvalidRequestError,
+    UnknownDatabaseError,
+    WouldTakeLongError,
+)
 from service.filters import Predicate, compile_filter
 from service.grouping import form_groups, rows_to_group
 from service.hits import read_hits
@@ -27,6 +33,9 @@ from service.rescoring import check_rescoring, rescored, rows_to_rescore
 from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import Snapshot
+
+_QUICK_ROWS = 200
+_QUICK_EXAMPLES = 16
 
 Reply = dict[str, Any]
 
@@ -65,7 +74,10 @@ def search_together(
     searches: dict[int, _Search] = {}
     for i, body in enumerate(bodies):
         with _kept(wrong, i):
-            searches[i] = _Search.read(body, collection, settings)
+            search = _Search.read(body, collection, settings)
+            if quick and not search.is_quick:
+                raise WouldTakeLongError
+            searches[i] = search
     if searches:
         spelled = spell([search.query for search in searches.values()], collection)
         with collection.read(quick=quick) as (view, snapshot):
@@ -109,6 +121,15 @@ class _Search:
         check_rescoring(request, collection)
         predicate = None if request.filter is None else compile_filter(request.filter, body)
         return cls(collection, settings, request, databases, predicate, Query.read(request), cursor)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it can be expected to take no longer than most."""
+        request = self.request
+        several = request.queries is not None or request.group_by is not None or request.cursor is not None
+        return (
+            not several and request.offset + request.limit <= _QUICK_ROWS and len(self.query.places) <= _QUICK_EXAMPLES
+        )
 
     def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot) -> Job:
         if isinstance(spelled, CoreInputError):

@@ -293,6 +293,22 @@ def test_what_reads_for_long_is_left_to_threads(filled, monkeypatch):
     assert (groups.quick, groups.others) == ([1] * 7, [1] * 4)
 
 
+def test_no_spelling_puts_what_takes_long_on_the_event_loop(filled, monkeypatch):
+    groups = Groups(monkeypatch)
+    bodies = [
+        b'{"quer\\u0069es": [{"image": %s}]}',
+        b'{"query": {"image": %s}, "gr\\u006fup_by": "n"}',
+        b'{"query": {"image": %s}, "limit": 99, "off\\u0073et": 500}',
+        b'{"query": {"image": %s}, "l\\u0069mit": 300}',
+        b'{"query_by": {"positive": [' + b'"item-1", ' * 20 + b'{"image": %s}]}}',
+    ]
+    kind = {"Content-Type": "application/json"}
+    for body in bodies:
+        content = body % orjson.dumps(features(1)["image"])
+        assert filled.request("POST", "/search", content=content, headers=kind).status_code == 200, body
+    assert (groups.quick, groups.others) == ([1] * 5, [1] * 5)
+
+
 def test_searches_that_need_a_thread_get_one_while_others_keep_coming(filled, monkeypatch):
     """On the event loop there is always something quick to do, as from many connections."""
 
