@@ -42,6 +42,8 @@ def assert_reply(response: Any, body: bytes | None = None, template: str = "") -
             assert pointer[1:] in response.request.url.params, pointer
         elif pointer.startswith("{"):
             assert pointer in template, (pointer, template)
+        elif not pointer.startswith("/"):
+            assert pointer in response.request.headers, pointer
         else:
             assert pointer.startswith(("/collections/", "/models/")), pointer
 

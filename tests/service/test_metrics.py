@@ -133,10 +133,9 @@ def test_the_process_is_measured(filled):
 
 
 def test_commits_are_measured(filled, grown):
-    metrics.committed(0.003)
-    assert grown("ccq_commit_seconds_count") == 1
-    assert grown("ccq_commit_seconds_bucket", le="0.005") == 1
-    assert grown("ccq_commit_seconds_bucket", le="0.0025") == 0
+    metrics.committed(20.0)  # no other takes as long, and the server may commit besides, to tidy up
+    fast, all_ = grown("ccq_commit_seconds_bucket", le="10.0"), grown("ccq_commit_seconds_bucket", le="30.0")
+    assert all_ == fast + 1
 
 
 def test_the_dashboard_shows_what_there_is(filled):
