@@ -26,7 +26,7 @@ from service.settings import Settings
 from service.workers import Workers
 
 MOST_TOGETHER = 64
-_LONG_SECONDS = 0.05  # where a pass on the event loop takes as long, as on a cold disk, there is none for a while
+_LONG_SECONDS = 0.1  # where a pass on the event loop takes as long, as on a cold disk, there is none for a while
 _WHILE_SECONDS = 1.0
 # Long bodies, filters, batches, groups, pages behind a cursor, and a `limit` or `offset` of 100 and more may take far
 # longer than other searches, which should not wait for them, and their replies may be long.

@@ -20,7 +20,7 @@ from service.store.interface import CollectionRecord, ItemRow, Seqs
 
 T = TypeVar("T")
 
-QUICK_SECONDS = 0.03
+QUICK_SECONDS = 0.05
 _QUICK_POSTINGS = 100_000
 
 
