@@ -1,0 +1,1 @@
+"""What the service is measured with: a large data directory, and a script for wrk."""

@@ -1,0 +1,24 @@
+"""What the service is measured with."""
+
+import orjson
+from click.testing import CliRunner
+
+from benchmarks.service.__main__ import main
+from tests.service.harness import InProcess
+
+
+def test_a_store_and_its_queries(tmp_path):
+    data, script = tmp_path / "data", tmp_path / "search.lua"
+    assert CliRunner().invoke(main, ["store", str(data), "--items", "300", "--bits", "16"]).exit_code == 0
+    assert CliRunner().invoke(main, ["lua", str(script), "--filtered"]).exit_code == 0
+    bodies = (tmp_path / "search.bodies").read_bytes().splitlines()
+    assert len(bodies) == 2000
+    assert str(tmp_path / "search.bodies") in script.read_text()
+    service = InProcess(data)
+    try:
+        service.wait_until_ready()
+        (wanted,) = orjson.loads(bodies[0])["filter"]["must"]
+        hits = service.ok("POST", "/search", orjson.loads(bodies[0]))["results"]
+        assert [hit["payload"]["c"] for hit in hits] == [wanted["match"]["value"]] * (wanted["match"]["value"] < 300)
+    finally:
+        service.close()
