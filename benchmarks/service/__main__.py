@@ -40,7 +40,7 @@ def main() -> None:
 @click.option("--items", default=1_000_000, show_default=True)
 @click.option("--bits", default=32, show_default=True)
 def store(directory: Path, items: int, bits: int) -> None:
-    """Fill DIRECTORY with pairs of random codes; payloads are {"n": number, "c": number modulo 1000}, `c` is indexed."""
+    """Fill DIRECTORY with pairs of random codes; payloads are {"n": number, "c": n modulo 1000}, `c` is indexed."""
     rng = np.random.default_rng(0)
     images = rng.standard_normal((20_000, DIM)).astype(np.float32)
     texts = images @ rng.standard_normal((DIM, DIM)).astype(np.float32)
