@@ -60,7 +60,7 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         **traces.options,
     )
     # Each is put around those before it.
-    if not traces.options:  # the router has them
+    if not traces.sent:  # the router has them
         app.add_middleware(Shortcut)
     app.add_middleware(RequestLimits, admission=Admission(settings), seconds=settings.request_seconds)
     if settings.cors_origins:

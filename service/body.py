@@ -25,6 +25,7 @@ from service.errors import (
     InvalidRequestError,
     MediaTypeError,
 )
+from service.headers import header
 from service.places import Location, shorten
 from service.schemas import filters, search
 
@@ -60,7 +61,7 @@ async def read_json(request: Request, limit: int) -> bytes:
     ------
     MediaTypeError, EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError, MemoryLimitError
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    kind = header(request.scope, b"content-type").partition(";")[0].strip()
     if not _JSON.fullmatch(kind):
         got = shorten(kind) if kind else "none"
         raise MediaTypeError(f"Content-Type: expected application/json, got {got}")
@@ -73,10 +74,10 @@ async def read_file(request: Request, limit: int) -> bytes:
 
 
 async def _read(request: Request, limit: int, memory: int) -> bytes:
-    encoding = request.headers.get("content-encoding", "").strip()
+    encoding = header(request.scope, b"content-encoding").strip()
     if encoding.lower() not in ("", "identity"):
         raise EncodingError(f"Content-Encoding: expected none, got {shorten(encoding)}; send the body as it is")
-    announced = request.headers.get("content-length", "")
+    announced = header(request.scope, b"content-length")
     if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
         raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {announced[:40]}")
     share = share_of(request.scope)

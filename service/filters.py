@@ -49,11 +49,14 @@ class Predicate:
     ----------
     given:
         The filter itself.
+    text:
+        The same as JSON.
     needs_payload:
         Whether it looks at payloads at all, or only at ids.
     """
 
     given: Filter
+    text: bytes
     _test: Test
     needs_payload: bool
 
@@ -70,7 +73,8 @@ class Predicate:
             texts = snapshot.scan(self.needs_payload)
         else:
             texts = snapshot.texts(found.seqs.tolist(), self.needs_payload)
-        return np.fromiter((seq for seq, item_id, payload in texts if self(item_id, payload)), dtype=np.int64)
+        matching = (seq for seq, item_id, payload in texts if self(item_id, payload))
+        return np.sort(np.fromiter(matching, dtype=np.int64))
 
 
 def compile_filter(given: Filter, body: bytes) -> Predicate:
@@ -81,10 +85,11 @@ def compile_filter(given: Filter, body: bytes) -> Predicate:
     InvalidRequestError
         It has an integer of more than 64 bits, according to the request's body.
     """
-    if has_huge_number(orjson.dumps(given, default=vars)):
+    text = orjson.dumps(given, default=vars)
+    if has_huge_number(text):
         refuse_wide_integers(body, [("filter",)])
     needs_payload = any(not isinstance(condition, (IdsCondition, Filter)) for condition in _walk(given))
-    return Predicate(given, _filter_test(given), needs_payload)
+    return Predicate(given, text, _filter_test(given), needs_payload)
 
 
 def has_gap(given: Filter) -> bool:

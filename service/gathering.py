@@ -20,6 +20,7 @@ from functools import cached_property
 from service import deadline, metrics, requestid
 from service.collection import Collection
 from service.errors import RequestTimeoutError, WouldTakeLongError
+from service.filter_cache import FilterCache
 from service.responses import Json
 from service.searching import Answer, search_together
 from service.settings import Settings
@@ -97,6 +98,7 @@ class Gathering:
     def __init__(self, workers: Workers, settings: Settings) -> None:
         self._workers = workers
         self._settings = settings
+        self._filters = FilterCache(settings.filter_cache_bytes)
         self._queue: deque[_Waiting] = deque()
         self._busy = 0
         self._looking = False
@@ -159,7 +161,7 @@ class Gathering:
         started = time.monotonic()
         bodies = [waiting.body for waiting in together]
         try:
-            for i, answer in search_together(together[0].collection, bodies, self._settings, quick=True):
+            for i, answer in search_together(together[0].collection, bodies, self._settings, self._filters, quick=True):
                 if not isinstance(answer, WouldTakeLongError):
                     together[i].answer(answer if isinstance(answer, Exception) else Found.of(answer))
         except WouldTakeLongError:
@@ -194,7 +196,7 @@ class Gathering:
         requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
         bodies = [waiting.body for waiting in together]
         try:
-            await self._workers.run(_search, together[0].collection, bodies, self._settings, hand_over)
+            await self._workers.run(_search, together[0].collection, bodies, self._settings, self._filters, hand_over)
         except Exception as error:
             for waiting in together:
                 waiting.answer(error)
@@ -218,7 +220,11 @@ class Gathering:
 
 
 def _search(
-    collection: Collection, bodies: list[bytes], settings: Settings, hand_over: Callable[[int, Found | Exception], None]
+    collection: Collection,
+    bodies: list[bytes],
+    settings: Settings,
+    filters: FilterCache,
+    hand_over: Callable[[int, Found | Exception], None],
 ) -> None:
-    for i, answer in search_together(collection, bodies, settings):
+    for i, answer in search_together(collection, bodies, settings, filters):
         hand_over(i, answer if isinstance(answer, Exception) else Found.of(answer))

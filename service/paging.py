@@ -19,13 +19,14 @@ from typing import Self
 import numpy as np
 import orjson
 
+from ccq_core.features import Float32
 from service.errors import Fault, InvalidRequestError
 from service.places import shorten
 from service.ranking import Ranking
 from service.schemas.search import SearchRequest
 
 _LAYOUT = struct.Struct(">dqIq8s")  # 36 bytes are 48 of base64, without padding
-_PAGE = frozenset(("cursor", "offset", "limit", "with_payload"))
+_RANKED = ("database", "score_threshold", "filter", "metric")
 
 
 @dataclass(frozen=True)
@@ -101,19 +102,21 @@ class Cursor:
         return int(np.count_nonzero((keys < self.key) | ((keys == self.key) & before)))
 
 
-def search_digest(request: SearchRequest, collection: int, stored: tuple[int, ...]) -> bytes:
+def search_digest(request: SearchRequest, collection: int, points: Float32, stored: tuple[int, ...]) -> bytes:
     """What tells a search from others: all that its ranking depends on, and nothing of its pages.
 
     Parameters
     ----------
     request, collection:
         The request, and the number of the collection.
+    points:
+        Latent vectors of the query, which are the same for the same request, and shorter than features.
     stored:
         Sequence numbers of the stored items that the query names: an item that was indexed again is another query.
     """
-    parts = {name: value for name, value in vars(request).items() if name not in _PAGE}
-    data = orjson.dumps([collection, parts, stored], default=vars, option=orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(data, digest_size=8).digest()
+    parts = [getattr(request, name) for name in _RANKED]
+    data = orjson.dumps([collection, parts, stored], default=vars)
+    return hashlib.blake2b(data + points.tobytes(), digest_size=8).digest()
 
 
 def rows_to_search(request: SearchRequest, cursor: Cursor | None, max_limit: int) -> int:

@@ -22,8 +22,8 @@ class Job:
 
     Attributes
     ----------
-    tables:
-        The look-up tables of q queries.
+    tables, points:
+        The look-up tables of q queries, and their latent vectors (q, D).
     databases:
         Names of one or several databases, searched as one.
     limit:
@@ -34,17 +34,15 @@ class Job:
         Distinct sequence numbers of items to leave out.
     least_score:
         The least score of a row that qualifies.
-    points:
-        (q, D) latent vectors of the queries, where rows are to be ranked anew by them.
     """
 
     tables: DistanceTables
+    points: Float32
     databases: tuple[str, ...]
     limit: int
     allowed: Seqs | None = None
     exclude: tuple[int, ...] = ()
     least_score: np.float32 | None = None
-    points: Float32 | None = None
 
     @property
     def wanted(self) -> int:

@@ -44,8 +44,6 @@ def rescored(
     StorageError
         Kept features are missing or damaged.
     """
-    if job.points is None:
-        raise ValueError("job: expected points to rank by")
     wanted = np.unique(np.concatenate([ranking.seqs for ranking in rankings]))
     latents = _latents(wanted, job.databases, collection, snapshot)
     found = []

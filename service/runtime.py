@@ -69,7 +69,7 @@ class Runtime:
             The model file cannot be used, or read.
         """
         access = Access(settings) if access is None else access
-        store = SQLiteStore(settings.data)
+        store = SQLiteStore(settings.data, settings.page_cache_bytes)
         try:
             catalog = Catalog(store)
             if model_path is not None:

@@ -21,6 +21,7 @@ from service.errors import (
     UnknownDatabaseError,
     WouldTakeLongError,
 )
+from service.filter_cache import FilterCache
 from service.filters import Predicate, compile_filter
 from service.grouping import form_groups, rows_to_group
 from service.hits import read_hits
@@ -32,7 +33,7 @@ from service.ranking import Job, Ranking, deepen, least_float32, rank
 from service.rescoring import check_rescoring, rescored, rows_to_rescore
 from service.schemas.search import SearchRequest
 from service.settings import Settings
-from service.store.interface import Snapshot
+from service.store.interface import Seqs, Snapshot
 
 _QUICK_ROWS = 200
 _QUICK_EXAMPLES = 16
@@ -50,12 +51,19 @@ class Answer:
 
 
 def search_together(
-    collection: Collection, bodies: Sequence[bytes], settings: Settings, *, quick: bool = False
+    collection: Collection,
+    bodies: Sequence[bytes],
+    settings: Settings,
+    filters: FilterCache,
+    *,
+    quick: bool = False,
 ) -> Iterator[tuple[int, Answer | Exception]]:
     """Answer some `SearchRequest`s of one collection, as of one moment; those that can share a pass over the codes.
 
     Parameters
     ----------
+    filters:
+        What filters matched before.
     quick:
         Neither wait for a writer nor read all payloads: raise WouldTakeLongError, or yield it for a request, instead.
 
@@ -84,7 +92,7 @@ def search_together(
             jobs: dict[int, Job] = {}
             for (i, search), points in zip(searches.items(), spelled, strict=True):
                 with _kept(wrong, i):
-                    jobs[i] = search.job(points, view, snapshot)
+                    jobs[i] = search.job(points, view, snapshot, filters)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
                     yield i, searches[i].answer(jobs[i], rankings, view, snapshot, start)
@@ -131,13 +139,13 @@ class _Search:
             not several and request.offset + request.limit <= _QUICK_ROWS and len(self.query.places) <= _QUICK_EXAMPLES
         )
 
-    def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot) -> Job:
+    def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot, filters: FilterCache) -> Job:
         if isinstance(spelled, CoreInputError):
             raise spelled
         request = self.request
         latents, stored = self.query.resolve(spelled, self.collection, view, snapshot)
         if self.cursor is not None:
-            self.cursor.check(self._digest(stored))
+            self.cursor.check(self._digest(latents, stored))
         limit = request.limit
         if request.rescore:
             limit = rows_to_rescore(request, self.settings.max_limit)
@@ -147,13 +155,17 @@ class _Search:
             limit = rows_to_search(request, self.cursor, self.settings.max_limit)
         return Job(
             self.collection.model.distance_tables_latent(latents, metric=request.metric),
+            latents,
             self.databases,
             limit,
-            None if self.predicate is None else self.predicate.seqs(snapshot),
+            None if self.predicate is None else self._matching(self.predicate, snapshot, filters),
             stored,
             None if request.rescore else self._least_score,
-            latents if request.rescore else None,
         )
+
+    def _matching(self, predicate: Predicate, snapshot: Snapshot, filters: FilterCache) -> Seqs:
+        key = self.collection.record.number, snapshot.version, predicate.text
+        return filters.find(key, lambda: predicate.seqs(snapshot))
 
     @property
     def _least_score(self) -> np.float32 | None:
@@ -165,14 +177,14 @@ class _Search:
         return Answer(reply, self.request.limit, len(rankings))
 
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
-        if job.points is not None:
+        if self.request.rescore:
             first, end = self.request.offset, self.request.offset + self.request.limit
             anew = rescored(rankings, job, self._least_score, self.collection, snapshot)
             rankings = [ranking.take(slice(first, end)) for ranking in anew]
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
         (ranking,) = rankings
-        if job.points is not None:
+        if self.request.rescore:
             (hits,) = self._hits([ranking], snapshot)
             return {"results": hits, "next_cursor": None}
         if self.request.group_by is not None:
@@ -180,7 +192,7 @@ class _Search:
         most = self.settings.max_limit
         page = cut_page(deepen(view, job, ranking, most + 1), self.request, self.cursor, most)
         (hits,) = self._hits([page.rows], snapshot)
-        behind = Cursor.behind(page, self._digest(job.exclude)).write() if page.more else None
+        behind = Cursor.behind(page, self._digest(job.points, job.exclude)).write() if page.more else None
         return {"results": hits, "next_cursor": behind}
 
     def _groups(self, rankings: Iterator[Ranking], snapshot: Snapshot) -> list[Any]:
@@ -192,8 +204,8 @@ class _Search:
     def _hits(self, rankings: Sequence[Ranking], snapshot: Snapshot) -> list[Any]:
         return read_hits(rankings, self.databases, self.request, snapshot, self.settings.max_reply_bytes)
 
-    def _digest(self, stored: tuple[int, ...]) -> bytes:
-        return search_digest(self.request, self.collection.record.number, stored)
+    def _digest(self, points: Float32, stored: tuple[int, ...]) -> bytes:
+        return search_digest(self.request, self.collection.record.number, points, stored)
 
 
 def _check_size(request: SearchRequest, settings: Settings) -> None:

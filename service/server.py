@@ -15,7 +15,7 @@ from types import FrameType
 import uvicorn
 from threadpoolctl import threadpool_limits
 
-from service import logs, tls
+from service import logs, tls, wire
 from service.access import Access
 from service.app import create_app
 from service.errors import AddressError, DefaultModelError, OpenAddressError
@@ -65,6 +65,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             access_log=False,  # `service.watching` has its own
             timeout_graceful_shutdown=settings.shutdown_seconds,
             lifespan="on",
+            http=wire.Protocol,
             **https,
         )
         server = _Server(config, _url(listener, "https" if https else "http"))

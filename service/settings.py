@@ -117,6 +117,18 @@ class Settings(BaseSettings):
         description="Longest that a request may take, the arrival of its body included; then it gets the problem "
         "`timeout`.",
     )
+    page_cache_bytes: int = Field(
+        default=64 * _MIB,
+        ge=0,
+        description="Memory for pages of the database that were read before, about: ids, payloads and indexes of what "
+        "is found come faster from there.",
+    )
+    filter_cache_bytes: int = Field(
+        default=32 * _MIB,
+        ge=0,
+        description="Memory for what filters matched: the same filter is answered from there until the collection "
+        "changes.",
+    )
     max_rows_at_once: int = Field(
         default=100_000_000,
         ge=0,

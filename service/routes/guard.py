@@ -12,6 +12,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from service import errors
 from service.access import Caller, caller_of, let_in
 from service.admission import share_of
+from service.headers import header
 from service.keys import Scope
 from service.problems import problem_responses
 from service.runtime import Runtime
@@ -47,9 +48,9 @@ class _ScraperGuard(Guard):
 
 
 def _identify(request: Request, scope: Scope) -> Caller:
-    kind, credential = get_authorization_scheme_param(request.headers.get("authorization"))
+    kind, credential = get_authorization_scheme_param(header(request.scope, b"authorization"))
     if kind.lower() != "bearer":
-        credential = request.headers.get("x-api-key", "")
+        credential = header(request.scope, b"x-api-key")
     caller = _runtime(request).access.caller(credential)
     note(request.scope, caller=caller.name)
     caller.check_scope(scope)

@@ -98,10 +98,11 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
     return connection
 
 
-def open_reader(path: Path) -> apsw.Connection:
-    """Open another connection, for reading only, while a writer is open."""
+def open_reader(path: Path, cache_kib: int) -> apsw.Connection:
+    """Open another connection, for reading only, while a writer is open; `cache_kib`: of pages that it keeps."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(_BUSY_MS)
+    connection.pragma("cache_size", -cache_kib)
     return connection
 
 

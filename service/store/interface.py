@@ -162,7 +162,7 @@ class Snapshot(Protocol):
         """All items' seq, id and (if wanted) payload, in order of insertion."""
 
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
-        """Seq, id and (if wanted) payload, for those that exist."""
+        """Seq, id and (if wanted) payload, for those that exist, in any order."""
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""

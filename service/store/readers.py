@@ -6,6 +6,7 @@ the log grows with every write, for ever.
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ import apsw
 from service.errors import StorageError, WouldTakeLongError
 from service.store.connection import open_reader
 
+_LEAST_CACHE_KIB = 256
+
 
 class Readers:
     """Read transactions on one database.
@@ -24,11 +27,16 @@ class Readers:
     ----------
     path:
         The database, which exists.
+    cache_bytes:
+        Memory that pages may take which were read before, at most and about. The connection that is used most gets one
+        half of it, the next one a quarter, and so on.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cache_bytes: int) -> None:
         self._path = path
-        self._idle: list[apsw.Connection] = []
+        self._cache_bytes = cache_bytes
+        self._idle: list[tuple[int, apsw.Connection]] = []  # a heap: that with the most pages is taken first
+        self._free: list[int] = [0]  # places in the order of connections, a heap too; the last is that of the next
         self._reading = 0
         self._held = False
         self._closed = False
@@ -40,7 +48,7 @@ class Readers:
 
         Raises WouldTakeLongError where it would have to be waited for and `wait` is False.
         """
-        connection = self._borrow(wait)
+        place, connection = self._borrow(wait)
         try:
             db = connection.cursor()
             try:
@@ -49,7 +57,7 @@ class Readers:
             finally:
                 db.close(True)
         finally:
-            self._give_back(connection)
+            self._give_back(place, connection)
 
     @contextmanager
     def held(self, seconds: float) -> Iterator[bool]:
@@ -69,22 +77,30 @@ class Readers:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            for connection in self._idle:
+            for _, connection in self._idle:
                 connection.close()
             self._idle.clear()
 
-    def _borrow(self, wait: bool) -> apsw.Connection:
+    def _borrow(self, wait: bool) -> tuple[int, apsw.Connection]:
         with self._changed:
             if self._held and not wait:
                 raise WouldTakeLongError
             self._changed.wait_for(lambda: self._closed or not self._held)
             if self._closed:
                 raise StorageError("the store is closed")
-            connection = self._idle.pop() if self._idle else open_reader(self._path)
+            found = heapq.heappop(self._idle) if self._idle else self._open()
             self._reading += 1
-            return connection
+            return found
 
-    def _give_back(self, connection: apsw.Connection) -> None:
+    def _open(self) -> tuple[int, apsw.Connection]:
+        place = self._free[0]
+        connection = open_reader(self._path, max(self._cache_bytes >> (11 + place), _LEAST_CACHE_KIB))
+        heapq.heappop(self._free)
+        if not self._free:
+            self._free.append(place + 1)
+        return place, connection
+
+    def _give_back(self, place: int, connection: apsw.Connection) -> None:
         with self._changed:
             try:
                 if connection.in_transaction:
@@ -94,5 +110,6 @@ class Readers:
                 self._changed.notify_all()
                 if self._closed or connection.in_transaction:
                     connection.close()
+                    heapq.heappush(self._free, place)
                 else:
-                    self._idle.append(connection)
+                    heapq.heappush(self._idle, (place, connection))

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 import apsw
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 QUICK_SECONDS = 0.05
 _QUICK_POSTINGS = 100_000
+_TOGETHER = 64  # rows that are looked up by one statement: one for each takes half as long again
 
 
 def items_table(record: CollectionRecord) -> str:
@@ -84,11 +86,11 @@ class SQLiteSnapshot:
                 yield row
 
     def texts(self, seqs: Iterable[int], payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
-        """Seq, id and (if wanted) payload, for those that exist."""
-        sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq = ?"
+        """Seq, id and (if wanted) payload, for those that exist, in any order."""
+        sql = f"SELECT seq, id, {'payload' if payloads else 'NULL'} FROM {self._table} WHERE seq IN "
         with storage_errors():
-            for seq in self._in_time(seqs):
-                for row in self._db.execute(sql, (seq,)):  # noqa: UP028 (see `scan`)
+            for some in self._in_time(_pieces(seqs, _TOGETHER)):
+                for row in self._db.execute(f"{sql}({','.join('?' * len(some))})", some):  # noqa: UP028 (see `scan`)
                     yield row
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
@@ -147,3 +149,9 @@ class SQLiteSnapshot:
     @cached_property
     def _keys(self) -> dict[str, int]:
         return postings.keys_of(self._db, self._record)
+
+
+def _pieces(seqs: Iterable[int], size: int) -> Iterator[tuple[int, ...]]:
+    rest = iter(seqs)
+    while some := tuple(islice(rest, size)):
+        yield some

@@ -46,6 +46,8 @@ from service.store.snapshot import SQLiteSnapshot, items_table
 from service.store.tidier import Tidier
 from service.store.writer import Writer
 
+CACHE_BYTES = 64 << 20
+
 T = TypeVar("T")
 W = TypeVar("W", Change, Change | None)
 
@@ -60,13 +62,15 @@ class SQLiteStore:
     ----------
     directory:
         Made if missing, and locked until `close`.
+    cache_bytes:
+        Memory for pages that were read before, at most and about.
 
     Raises
     ------
     DirectoryInUseError, DatabaseError, StartError
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
         try:
@@ -76,7 +80,7 @@ class SQLiteStore:
             self._lock.release()
             raise
         self._connection = connection
-        self._readers = Readers(self._path)
+        self._readers = Readers(self._path, cache_bytes)
         self._log_limit = LOG_BYTES
         self._tidier = Tidier()
         self._writer = Writer(connection, self._bound_log, self._tidier)

@@ -10,6 +10,7 @@ import pytest
 import service.gathering
 import service.store.snapshot
 from service.errors import ReplyTooLargeError
+from service.filter_cache import FilterCache
 from service.gathering import MOST_TOGETHER, Gathering
 from service.responses import Json
 from service.searching import search_together
@@ -27,7 +28,7 @@ class Searches:
         monkeypatch.setattr(service.gathering, "_search", self._search)
         self.gathering = Gathering(Workers(threads), Settings(data="unused", max_rows_at_once=0))
 
-    def _search(self, collection, bodies, settings, hand_over):
+    def _search(self, collection, bodies, settings, filters, hand_over):
         self.groups.append([body.decode() for body in bodies])
         assert self.go.acquire(timeout=10)
         if b"broken" in bodies:
@@ -154,7 +155,7 @@ def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
     small, large = (
         orjson.dumps({"query": features(1), "database": "image", "limit": n, "with_payload": False}) for n in (1, 40)
     )
-    answers = dict(search_together(collection, [small, large, small, large, small], service.settings))
+    answers = dict(search_together(collection, [small, large, small, large, small], service.settings, FilterCache(0)))
     service.close()
     assert [isinstance(answers[i], ReplyTooLargeError) for i in range(5)] == [False, True] * 2 + [False]
     assert answers[0].reply["results"] == answers[2].reply["results"] == answers[4].reply["results"]
@@ -169,9 +170,9 @@ class Groups:
         self.quick, self.others = [], []
         real = service.gathering.search_together
 
-        def noted(collection, bodies, settings, *, quick=False):
+        def noted(collection, bodies, *rest, quick=False):
             (self.quick if quick else self.others).append(len(bodies))
-            return real(collection, bodies, settings, quick=quick)
+            return real(collection, bodies, *rest, quick=quick)
 
         monkeypatch.setattr(service.gathering, "search_together", noted)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ccq_core import CodeIndex
+from ccq_core.index import Hits
 from ccq_core.table import CodeTable
 from service.collection import View
 from service.ranking import Job, deepen, rank
@@ -45,12 +46,14 @@ def codes(service):
 
 
 def expected(codes, database, queries, k, metric, allowed=range(N)):
-    """Ids and distances by `CodeIndex`."""
+    """Ids and distances by `CodeIndex`, of each query alone: matrix libraries round many at a time differently."""
     wanted = set(allowed)
     keep = [at for at, i in enumerate(members(database)) if i in wanted]
     index = CodeIndex(MODEL)
     index.add([f"item-{members(database)[at]}" for at in keep], codes[database][keep])
-    return index.search(queries, k, metric=metric)
+    alone = [{name: x[i : i + 1] for name, x in queries.items()} for i in range(len(next(iter(queries.values()))))]
+    found = [index.search(query, k, metric=metric) for query in alone]
+    return Hits(np.concatenate([hits.ids for hits in found]), np.concatenate([hits.distances for hits in found]))
 
 
 def test_codes_are_those_that_the_core_makes(codes):
@@ -132,16 +135,17 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
         table.append(np.array(labels, dtype=np.int64), np.repeat(code, len(labels), axis=0))
         views[database] = table.view()
     view = View(1, 5, views)
-    tables = MODEL.distance_tables({"text": PAIRS["text"][:2]})
+    points = MODEL.project({"text": PAIRS["text"][:2]})
+    tables = MODEL.distance_tables_latent(points)
     for databases in (("image", "text"), ("text", "image")):
         want = [(1, "text"), (2, "image"), *((3, name) for name in databases), (4, "text"), (5, "image")]
         for limit in (1, 3, 6, 9):
-            (rankings,) = rank(view, [Job(tables, databases, limit)])
+            (rankings,) = rank(view, [Job(tables, points, databases, limit)])
             assert len(rankings) == 2
             for ranking in rankings:
                 got = [(seq, databases[at]) for seq, at in zip(ranking.seqs, ranking.databases, strict=True)]
                 assert got == want[:limit]
-        ((left, _),) = rank(view, [Job(tables, databases, 4, exclude=(3,))])
+        ((left, _),) = rank(view, [Job(tables, points, databases, 4, exclude=(3,))])
         assert left.seqs.tolist() == [1, 2, 4, 5]
 
 
@@ -150,10 +154,11 @@ def test_a_ranking_is_deepened_until_nothing_more_qualifies():
     table = CodeTable(MODEL.code_width)
     table.append(np.arange(1, 21), codes)
     view = View(1, 20, {"image": table.view()})
-    tables = MODEL.distance_tables({"image": PAIRS["image"][:1]})
+    points = MODEL.project({"image": PAIRS["image"][:1]})
+    tables = MODEL.distance_tables_latent(points)
 
     def deepened(most=None, **rest):
-        job = Job(tables, ("image",), 3, **rest)
+        job = Job(tables, points, ("image",), 3, **rest)
         ((first,),) = rank(view, [job])
         found = list(deepen(view, job, first, most))
         for shorter in found:

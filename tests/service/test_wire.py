@@ -142,3 +142,14 @@ def test_requests_with_random_damage(server):
         cut = rng.choice([len(sent), len(sent), rng.randrange(len(sent))])
         assert_answer(talk(server, bytes(sent[:cut]), wait=0.1))
     assert server.client.get("/livez").status_code == 200
+
+
+def test_a_response_goes_out_in_one_piece(server):
+    """Head and body together: a client that reads once has both."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for _ in range(20):
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert body
