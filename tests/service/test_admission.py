@@ -337,7 +337,15 @@ def test_bodies_in_progress_count_together(tmp_path, hold):
 
 # -- GET /limits -----------------------------------------------------------------------------------------------------
 
-NO_LIMITS = {"port", "shutdown_seconds", "slow_ms", "snapshot_minutes", "snapshot_keep"}
+NO_LIMITS = {
+    "port",
+    "shutdown_seconds",
+    "slow_ms",
+    "snapshot_minutes",
+    "snapshot_keep",
+    "page_cache_bytes",
+    "filter_cache_bytes",
+}
 
 
 def test_limits_are_those_of_the_settings_and_none_is_missing(tmp_path):
