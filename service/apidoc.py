@@ -30,6 +30,7 @@ TAGS = [
     {"name": "collections", "description": "Collections of items that one model encodes."},
     {"name": "models", "description": "Models, as `ccq train` makes them."},
     {"name": "snapshots", "description": "Copies of everything that the server holds."},
+    {"name": "jobs", "description": "Work in the background."},
     {"name": "operations", "description": "For those who run the server."},
 ]
 

@@ -34,6 +34,8 @@
     │   ├── ModelInUseError                 a collection uses the model, so it stays
     │   ├── UnknownSnapshotError (KeyError)
     │   ├── SnapshotInProgressError         another snapshot is being made
+    │   ├── UnknownJobError (KeyError)
+    │   ├── JobsFullError                   as many jobs wait as may
     │   ├── VersionMismatchError            an item is of another version than the request says
     │   └── KeyReusedError                  another request had the same Idempotency-Key
     └── UnavailableError                    the request may be fine, the service is not
@@ -45,7 +47,8 @@
         ├── MemoryLimitError                the bodies in progress take too much memory; try again
         ├── StorageFullError                no room left on the disk
         ├── StorageBusyError                another program holds a lock on the database
-        └── StorageError                    the database failed
+        ├── StorageError                    the database failed
+        └── JobFailedError                  a job ended without a result; never the answer to a request
 """
 
 from __future__ import annotations
@@ -249,6 +252,17 @@ class SnapshotInProgressError(RequestError):
     """Another snapshot is being made."""
 
 
+class UnknownJobError(RequestError, KeyError):
+    """There is no job of this id."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"no job {shorten(job)}; GET /jobs lists those that there are")
+
+
+class JobsFullError(RequestError):
+    """As many jobs as the settings allow are queued or running."""
+
+
 class VersionMismatchError(RequestError):
     """An item is of another version than the request says.
 
@@ -325,3 +339,7 @@ class StorageBusyError(UnavailableError):
 
 class StorageError(UnavailableError):
     """The database failed. The log says how."""
+
+
+class JobFailedError(UnavailableError):
+    """A job ended without a result: it was killed, or the server died under it too often."""

@@ -61,6 +61,14 @@ _SNAPSHOT_SECONDS = Gauge(
     "ccq_snapshot_seconds", "How long the last snapshot took; 0: none was made since the start.", registry=REGISTRY
 )
 
+_JOB_SECONDS = Histogram(
+    "ccq_job_seconds",
+    "How long jobs ran that have ended, their last attempt alone, by kind and how they ended.",
+    ["kind", "state"],
+    buckets=(1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0),
+    registry=REGISTRY,
+)
+
 
 def began() -> None:
     """A request has come."""
@@ -98,6 +106,11 @@ def snapshot_made(when: float, size: int, seconds: float = 0) -> None:
     _SNAPSHOT_TIME.set(when)
     _SNAPSHOT_BYTES.set(size)
     _SNAPSHOT_SECONDS.set(seconds)
+
+
+def job_ended(kind: str, state: str, seconds: float) -> None:
+    """A job of this kind ended so, and its last attempt took so long."""
+    _JOB_SECONDS.labels(kind, state).observe(seconds)
 
 
 def committed(seconds: float) -> None:

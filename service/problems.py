@@ -80,6 +80,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
     errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
     errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),
+    errors.UnknownJobError: Kind(404, "job_not_found", "There is no such job"),
+    errors.JobsFullError: Kind(409, "jobs_full", "Too many jobs are waiting"),
     errors.VersionMismatchError: Kind(412, "version_mismatch", "An item is of another version"),
     errors.KeyReusedError: Kind(422, "idempotency_key_reused", "Another request had this Idempotency-Key"),
     # The state of the service
@@ -93,6 +95,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.StorageFullError: Kind(507, "storage_full", "The disk is full"),
     errors.StorageBusyError: Kind(503, "storage_busy", "The database is locked by another program"),
     errors.StorageError: Kind(500, "storage_error", "The database failed"),
+    errors.JobFailedError: Kind(500, "job_failed", "The job ended without a result"),
 }
 
 

@@ -10,6 +10,7 @@ from service.access import Access
 from service.catalog import Catalog
 from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
+from service.jobs.runner import Jobs
 from service.settings import Settings
 from service.snapshots import Snapshots
 from service.store.interface import Store
@@ -35,6 +36,8 @@ class Runtime:
         Searches, gathered for the threads that are free.
     snapshots:
         Copies of all that the store holds.
+    jobs:
+        Work in the background.
     """
 
     settings: Settings
@@ -46,6 +49,7 @@ class Runtime:
     commits: Workers
     searches: Gathering
     snapshots: Snapshots
+    jobs: Jobs
 
     @classmethod
     def open(cls, settings: Settings, model_path: Path | None = None, access: Access | None = None) -> Self:
@@ -75,6 +79,7 @@ class Runtime:
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
             snapshots = Snapshots(store, settings)
+            jobs = Jobs(store.jobs, settings, [])
         except UnavailableError as error:
             store.close()
             raise DatabaseError(f"data directory {settings.data}: {error} ({error.__cause__})") from error
@@ -84,15 +89,17 @@ class Runtime:
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
         searches = Gathering(reads, settings)
-        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots)
+        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots, jobs)
 
     def start(self) -> None:
-        """Begin loading collections, and making snapshots; requests may come already."""
+        """Begin loading collections, making snapshots, and working on jobs; requests may come already."""
         self.catalog.start_loading()
         self.snapshots.start()
+        self.jobs.start()
 
     def close(self) -> None:
-        """End loading, give up a snapshot that is being made, finish the write in progress, let go of the directory."""
+        """Interrupt the job, end loading, give up the snapshot, finish the write in progress, let go of it all."""
+        self.jobs.close()
         self.catalog.stop()
         self.snapshots.close()
         self.store.close()

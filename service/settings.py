@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     max_waiting_writes: int = Field(
         default=256, ge=1, description="Most writes in progress or waiting, of `CCQ_MAX_WAITING`."
     )
+    max_jobs: int = Field(default=16, ge=1, description="Most background jobs queued or running; one runs at a time.")
     max_memory_bytes: int | None = Field(
         default=None,
         ge=1024,
@@ -165,6 +166,9 @@ class Settings(BaseSettings):
     )
     snapshot_keep: int = Field(
         default=3, ge=1, description="How many of those are kept; older ones are deleted once there is a new one."
+    )
+    jobs_keep: int = Field(
+        default=100, ge=1, description="How many jobs that have ended are listed; older ones are forgotten."
     )
     metrics_open: bool = Field(default=False, description="Give /metrics to anyone, not to `admin` keys alone.")
     otel_endpoint: str | None = Field(

@@ -63,4 +63,4 @@ async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
 )
 async def metrics(runtime: RuntimeArg) -> Response:
     """What the server has counted and measured, for Prometheus."""
-    return Response(scrape(runtime.catalog), headers={"Content-Type": CONTENT_TYPE})
+    return Response(scrape(runtime.catalog, runtime.jobs), headers={"Content-Type": CONTENT_TYPE})

@@ -55,4 +55,5 @@ CollectionPath = Annotated[
 SnapshotPath = Annotated[
     str, Path(alias="snapshot", pattern=NAME_PATTERN, description="Name of the snapshot, as it is listed.")
 ]
+JobPath = Annotated[str, Path(alias="job", pattern=NAME_PATTERN, description="Id of the job, as it is listed.")]
 ModelPath = Annotated[str, Path(alias="model", pattern=NAME_PATTERN, description=f"Name of the model: {NAME_RULE}.")]

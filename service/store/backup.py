@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 import apsw
 
 from service.store.interface import Copied
+from service.store.jobs import forget_unfinished
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ def copy(source: apsw.Connection, between_writes: BetweenWrites, file: Path, che
         target.execute("CREATE TABLE first (page)")
         _copy_pages(source, target, between_writes, check)
         target.pragma("journal_mode", "delete")  # of the database, which has the writer's: it is to be one file
+        forget_unfinished(target)
         collections = dict(target.execute("SELECT name, items FROM collections ORDER BY name"))
         return Copied(target.pragma("user_version"), collections)
     finally:

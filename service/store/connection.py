@@ -12,6 +12,7 @@ import apsw
 import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.jobs import JOBS_SCHEMA
 from service.store.postings import INDEXED_KEYS_SCHEMA
 from service.store.replies import REPLIES_SCHEMA
 from service.store.upgrade import upgrade
@@ -19,7 +20,7 @@ from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -45,6 +46,7 @@ CREATE TABLE collections (
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
 {REPLIES_SCHEMA}
+{JOBS_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 

@@ -19,6 +19,8 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.store.jobrecords import JobStore
+
 T = TypeVar("T")
 
 Seqs = NDArray[np.int64]
@@ -196,7 +198,14 @@ class Store(Protocol):
 
     `publish` of a write is called with what it did once that is durable, in the order of the versions and before the
     write returns; by one thread, which does nothing else meanwhile. It must not raise.
+
+    Attributes
+    ----------
+    jobs:
+        Background jobs.
     """
+
+    jobs: JobStore
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go of everything."""

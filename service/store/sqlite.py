@@ -41,6 +41,8 @@ from service.store.interface import (
     Snapshot,
     Terms,
 )
+from service.store.jobrecords import JobStore
+from service.store.jobs import JobTable
 from service.store.readers import Readers
 from service.store.snapshot import SQLiteSnapshot, items_table
 from service.store.tidier import Tidier
@@ -70,6 +72,8 @@ class SQLiteStore:
     DirectoryInUseError, DatabaseError, StartError
     """
 
+    jobs: JobStore
+
     def __init__(self, directory: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
@@ -84,6 +88,7 @@ class SQLiteStore:
         self._log_limit = LOG_BYTES
         self._tidier = Tidier()
         self._writer = Writer(connection, self._bound_log, self._tidier)
+        self.jobs = JobTable(self._writer.run, self._read)
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go. Snapshots that are still open end when they end."""

@@ -9,13 +9,13 @@ from itertools import islice
 import apsw
 import numpy as np
 
-from service.store import postings, replies, segments
+from service.store import jobs, postings, replies, segments
 from service.store.interface import CollectionRecord
 
 
 def upgrade(connection: apsw.Connection) -> None:
     """Take every step from the version that the database has."""
-    steps = {1: _pack_all_codes, 2: _keep_replies, 3: _keep_features}
+    steps = {1: _pack_all_codes, 2: _keep_replies, 3: _keep_features, 4: _keep_jobs}
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(connection.pragma("user_version"), 1 + max(steps)):
@@ -48,6 +48,11 @@ def _keep_replies(connection: apsw.Connection) -> None:
 def _keep_features(connection: apsw.Connection) -> None:
     """From version 3, whose collections kept no features."""
     connection.execute("ALTER TABLE collections ADD COLUMN keep TEXT NOT NULL DEFAULT 'none'")
+
+
+def _keep_jobs(connection: apsw.Connection) -> None:
+    """From version 4, which knew no jobs."""
+    connection.execute(jobs.JOBS_SCHEMA)
 
 
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:

@@ -40,6 +40,9 @@ SCOPES = {
     ("GET", "/snapshots"): "admin",
     ("GET", "/snapshots/{snapshot}"): "admin",
     ("DELETE", "/snapshots/{snapshot}"): "admin",
+    ("GET", "/jobs"): "admin",
+    ("GET", "/jobs/{job}"): "admin",
+    ("DELETE", "/jobs/{job}"): "admin",
     ("GET", "/limits"): "search",
     ("GET", "/metrics"): "admin",
 }
@@ -265,6 +268,9 @@ def test_a_key_for_one_collection_and_models(guarded, secrets):
         ("PUT", "/models/new"),
         ("DELETE", "/models/other"),
         ("GET", "/metrics"),
+        ("GET", "/jobs"),
+        ("GET", "/jobs/x"),
+        ("DELETE", "/jobs/x"),
     ):
         problem = assert_problem(guarded.request(method, path, headers=mine), 403, "forbidden")
         assert "all collections" in problem["detail"]

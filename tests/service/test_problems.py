@@ -371,17 +371,28 @@ def routes(app):
 def test_unknown_collections_and_models_on_every_route(bare):
     tried = 0
     for method, path in routes(bare.app):
-        concrete = re.sub(r"\{(collection|model|snapshot)\}", "nowhere", path.replace("{id}", "x"))
-        whole = ("/livez", "/readyz", "/version", "/limits", "/metrics", "/collections", "/models", "/snapshots")
+        concrete = re.sub(r"\{(collection|model|snapshot|job)\}", "nowhere", path.replace("{id}", "x"))
+        whole = (
+            "/livez",
+            "/readyz",
+            "/version",
+            "/limits",
+            "/metrics",
+            "/collections",
+            "/models",
+            "/snapshots",
+            "/jobs",
+        )
         if path in whole or method == "PUT":
             continue
         first = path.split("/")[1]
-        code = {"models": "model_not_found", "snapshots": "snapshot_not_found"}.get(first, "collection_not_found")
+        own = {"models": "model_not_found", "snapshots": "snapshot_not_found", "jobs": "job_not_found"}
+        code = own.get(first, "collection_not_found")
         body = {"content": b"{}", "headers": {"Content-Type": "application/json"}} if method == "POST" else {}
         problem = assert_problem(bare.request(method, concrete, **body), 404, code)
         assert ("default" if "{" not in path or path == "/items/{id}" else "no") in problem["detail"]
         tried += 1
-    assert tried == 20
+    assert tried == 22
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
 

@@ -1,0 +1,1 @@
+"""Work that takes longer than a request may: one job at a time, and again after a restart."""
