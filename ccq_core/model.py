@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import IO, Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from ccq_core import modelfile
+from ccq_core.checkpoint import Checkpoint
 from ccq_core.distances import METRICS, DistanceTables, Metric, TableMaker, check_metric
 from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
 from ccq_core.features import (
@@ -189,7 +191,11 @@ class CCQ:
     # -- training ----------------------------------------------------------------------------------
 
     def fit(
-        self, features: Features | Iterable[Features], *, callback: Callable[[Progress], None] | None = None
+        self,
+        features: Features | Iterable[Features],
+        *,
+        callback: Callable[[Progress], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train by Algorithm 1 of the paper.
 
@@ -205,6 +211,10 @@ class CCQ:
         callback:
             Called after each iteration with a `Progress`; what it raises ends the training and leaves the model as it
             was.
+        checkpoint:
+            A file that is written after iterations, at most once a second, and that a later call with the same settings
+            and features goes on from: the model is the same, to the last byte, as without an interruption. A file of
+            another training is overwritten. It is left to the caller to remove it.
 
         Raises
         ------
@@ -213,12 +223,11 @@ class CCQ:
         """
         self._check_settings()
         raw = open_source(features)
+        self.check(raw.dims)
         for name, count in raw.having.items():
-            self._check_name(name)
             if count == 0:
                 raise FeatureError(name, "no object has this modality, every row is NaN")
         steps = {name: self._steps(name) for name in raw.dims}
-        self._check_against(raw.dims, steps)
         weights = self._weights(tuple(raw.dims))
         preprocessing, grams = fit_preprocessing(steps, raw, self.seed)
         x, linear = _preprocessed(raw, preprocessing)
@@ -227,6 +236,9 @@ class CCQ:
         small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
         with threadpool_limits(1 if small else None, user_api="blas"), _room(raw, self.bits // 8) as room:
             objects = Objects(x, weights, linear, grams)
+            state = None
+            if checkpoint is not None:
+                state = Checkpoint(checkpoint, self._described(raw), list(objects.grams.values()))
             trained = train(
                 objects,
                 room,
@@ -239,6 +251,7 @@ class CCQ:
                 start=self.start,
                 rng=np.random.default_rng(self.seed),
                 callback=callback,
+                checkpoint=state,
             )
             mappings = trained.mappings
             if self.mapping == "ridge":
@@ -264,6 +277,22 @@ class CCQ:
         self.norm_levels_ = norm_levels
         self._restore()
         return self
+
+    def check(self, dims: Mapping[str, int]) -> None:
+        """Check the settings, and whether they fit features of these dimensions P_v by modality name; as `fit` does.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        self._check_settings()
+        for name in dims:
+            self._check_name(name)
+        self._check_against(dims, {name: self._steps(name) for name in dims})
+
+    def _described(self, raw: Source) -> str:
+        """All that decides what a training on these objects comes to, except their numbers."""
+        return repr([self._settings(), raw.n, raw.dims, raw.having, raw.alone])
 
     def _fit_norm_levels(self, x: Objects, codebooks: Float32, mappings: Mapping[str, Float32]) -> Float32:
         """Levels for the reconstructions of the training objects, as each database would hold them."""
@@ -423,23 +452,7 @@ class CCQ:
 
     def _contents(self) -> modelfile.Contents:
         self._check_settings()
-        parameters = {
-            "bits": 8 * len(self.codebooks_),
-            "dim": self.dim,
-            "weights": self.weights,
-            "metric": self.metric,
-            "norm": self.norm_,
-            "preprocess": self.preprocess,
-            "mapping": self.mapping,
-            "mapping_ridge": self.mapping_ridge,
-            "effort": self.effort,
-            "iterations": self.iterations,
-            "tolerance": self.tolerance,
-            "codebook_ridge": self.codebook_ridge,
-            "codebook_solver": self.codebook_solver,
-            "start": self.start,
-            "seed": self.seed,
-        }
+        parameters = {**self._settings(), "bits": 8 * len(self.codebooks_), "norm": self.norm_}
         modalities = [
             modelfile.ModalityContents(name, m.dim, m.weight, m.preprocessing.steps, m.preprocessing.arrays, m.mapping)
             for name, m in self.modalities_.items()
@@ -447,6 +460,10 @@ class CCQ:
         return modelfile.Contents(parameters, modalities, self.codebooks_, self.norm_levels_, self.losses_)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _settings(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {name: getattr(self, name) for name in signature(CCQ).parameters}
 
     def _restore(self) -> None:
         """Derive what is computed from learned state."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccq_core.checkpoint import Checkpoint, State
 from ccq_core.codebooks import (
     code_counts,
     code_sums,
@@ -225,9 +226,17 @@ class Room:
 
 
 def _encode(
-    x: Objects, mappings: Maps, codebooks: Float32, room: Room, effort: Effort, *, start: bool, count: bool
+    x: Objects,
+    mappings: Maps,
+    codebooks: Float32,
+    room: Room,
+    effort: Effort,
+    *,
+    start: bool,
+    count: bool,
+    known: bool = False,
 ) -> _Pass:
-    """Find codes for all objects and write them down, from those that are there if `start`."""
+    """Find codes for all objects and write them down, from those that are there if `start`; if `known`, take those."""
     quantizer = AdditiveQuantizer(codebooks)
     m, _, dim = codebooks.shape
     counts = np.zeros((m * K, m * K)) if count else None
@@ -237,8 +246,11 @@ def _encode(
     for batch in x.source:
         z, w = x.latents(batch, mappings)
         rows = slice(row, row + batch.n)
-        found = quantizer.encode(z, effort, start=room.codes[rows] if start else None)
-        room.codes[rows] = found
+        if known:
+            found = np.array(room.codes[rows])
+        else:
+            found = quantizer.encode(z, effort, start=room.codes[rows] if start else None)
+            room.codes[rows] = found
         room.weights[rows] = w
         if counts is not None:
             counts += code_counts(found, w)
@@ -268,6 +280,7 @@ def train(
     start: str,
     rng: np.random.Generator,
     callback: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Trained:
     """Run Algorithm 1 on preprocessed features until the relative loss settles.
 
@@ -296,18 +309,26 @@ def train(
         See `initial_mappings`.
     callback:
         Called after each iteration. An exception that it raises ends the training.
+    checkpoint:
+        Where to go on from, and where to write down what iterations come to.
     """
     began = time.perf_counter()
     m = room.codes.shape[1]
     count = solver == "cholesky"
-    mappings = initial_mappings(x, dim, start)
-    codebooks = _initial_codebooks(x, mappings, m, rng)
-    sums = _encode(x, mappings, codebooks, room, effort, start=False, count=count)
+    saved = None if checkpoint is None else checkpoint.load(room.codes)
     losses: list[float] = []
+    if saved is None:
+        mappings = initial_mappings(x, dim, start)
+        codebooks = _initial_codebooks(x, mappings, m, rng)
+    else:
+        mappings, codebooks, losses = saved.mappings, saved.codebooks, saved.losses
+        began -= saved.seconds
+        rng.bit_generator.state = saved.random
+    sums = _encode(x, mappings, codebooks, room, effort, start=False, count=count, known=saved is not None)
     # A beam finds better codes afresh than a descent does from those of the iteration before, and it can take noise.
     beam = effort.beam > 1
     calm = iterations // 2 if beam else 0
-    for iteration in range(iterations):
+    for iteration in range(len(losses), iterations):
         mappings = {name: procrustes(cross) for name, cross in _crosses(sums, codebooks).items()}
         right = np.asarray(sum(x.weights[name] * (total @ mappings[name]) for name, total in sums.members.items()))
         if sums.counts is None:
@@ -324,6 +345,10 @@ def train(
             callback(Progress(iteration + 1, iterations, loss, time.perf_counter() - began))
         if iteration > calm and losses[-2] - loss < tolerance * losses[-2]:
             break
+        if checkpoint is not None:
+            checkpoint.save(
+                State(mappings, codebooks, losses, time.perf_counter() - began, rng.bit_generator.state), room.codes
+            )
     if all(count == x.source.n for count in x.source.having.values()):
         grams, crosses = x.grams, _crosses(sums, codebooks)
     else:
