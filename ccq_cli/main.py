@@ -27,6 +27,7 @@ VERBS = {
     "bench": "Measure scanning, encoding and training on this machine.",
     "snapshot": "Make a snapshot of a running service, and download it.",
     "restore": "Make a data directory of a snapshot.",
+    "jobs": "List, show, cancel and wait for the background jobs of a running service.",
     "check": "Check every page and code of a data directory.",
     "health": "Ask whether a running service is ready.",
 }

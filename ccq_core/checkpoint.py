@@ -18,7 +18,7 @@ from ccq_core.features import Float32
 from ccq_core.files import read_npz
 from ccq_core.quantizer import Codes
 
-EVERY_SECONDS = 1.0
+PAUSE = 20.0  # between two savings, in times what a saving takes: all of them are about a twentieth of the time
 _MAPPING = "mapping."
 
 
@@ -65,11 +65,12 @@ class Checkpoint:
         for total in sums:
             digest.update(repr(total.shape).encode() + np.ascontiguousarray(total).tobytes())
         self._training = np.frombuffer(digest.digest(), dtype=np.uint8)
-        self._saved = time.monotonic()
+        self._next = 0.0
 
     def save(self, state: State, codes: Codes) -> None:
-        """Write down a state and the codes (n, M) of all objects, once in `EVERY_SECONDS`; all of it, or nothing."""
-        if time.monotonic() - self._saved < EVERY_SECONDS:
+        """Write down a state and the codes (n, M) of all objects, whole or not at all; unless it was done just now."""
+        began = time.monotonic()
+        if began < self._next:
             return
         part = self._path.with_name(self._path.name + ".part")
         with part.open("wb") as file:
@@ -86,7 +87,8 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self._path)
-        self._saved = time.monotonic()
+        ended = time.monotonic()
+        self._next = ended + PAUSE * (ended - began)
 
     def load(self, codes: Codes) -> State | None:
         """The state that was saved last, and its codes into `codes`; None if there is none that can be gone on from."""

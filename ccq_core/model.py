@@ -212,9 +212,9 @@ class CCQ:
             Called after each iteration with a `Progress`; what it raises ends the training and leaves the model as it
             was.
         checkpoint:
-            A file that is written after iterations, at most once a second, and that a later call with the same settings
-            and features goes on from: the model is the same, to the last byte, as without an interruption. A file of
-            another training is overwritten. It is left to the caller to remove it.
+            A file that is written after iterations, as often as takes a twentieth of the time, and that a later call
+            with the same settings and features goes on from: the model is the same, to the last byte, as without an
+            interruption. A file of another training is overwritten. It is left to the caller to remove it.
 
         Raises
         ------

@@ -14,6 +14,7 @@ from service.schemas.admin import CollectionRequest
 from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
+from service.schemas.training import TrainingRequest
 
 DESCRIPTION = """\
 Cross-modal search over short codes.
@@ -35,7 +36,7 @@ TAGS = [
 ]
 
 # Bodies that routes read themselves (see `service.body`), so FastAPI does not know them.
-BODIES = (IndexRequest, SearchRequest, FacetRequest, DeleteRequest, CollectionRequest, Problem)
+BODIES = (IndexRequest, SearchRequest, FacetRequest, DeleteRequest, CollectionRequest, TrainingRequest, Problem)
 _REFERENCE = "#/components/schemas/{model}"
 
 

@@ -13,7 +13,7 @@ from service import apidoc, problems, requestid, tracing
 from service.admission import Admission
 from service.middleware import RequestGuard, RequestLimits
 from service.responses import REPLAYED
-from service.routes import collections, items, jobs, models, operations, snapshots
+from service.routes import collections, items, jobs, models, operations, snapshots, training
 from service.runtime import Runtime
 from service.settings import Settings
 from service.shortcut import Shortcut
@@ -82,7 +82,14 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
     app.add_middleware(RequestGuard)
     problems.install(app)
     items.include(app)
-    for router in (collections.router, models.router, snapshots.router, jobs.router, operations.router):
+    for router in (
+        collections.router,
+        models.router,
+        training.router,
+        snapshots.router,
+        jobs.router,
+        operations.router,
+    ):
         app.include_router(router)
     apidoc.install(app)
     return app

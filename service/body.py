@@ -7,14 +7,17 @@ request, and `json_body` puts the body's schema into the OpenAPI document.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
+from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from service.admission import share_of
+from service.disk import check_room, disk_errors
 from service.errors import (
     BodyTooLargeError,
     ClientGoneError,
@@ -38,6 +41,7 @@ MOST_BRACKETS = 1 << 20  # a list or an object of three bytes takes a hundred in
 # What a body takes in memory until it is dealt with, in its own lengths: with all that is made of it.
 _JSON_MEMORY = 12
 _FILE_MEMORY = 3
+_SAVED_BYTES = 1 << 20  # of a body on its way to the disk, that are written together
 
 # Pydantic's messages speak of Python; these speak of JSON.
 _MESSAGES = {
@@ -61,7 +65,7 @@ async def read_json(request: Request, limit: int) -> bytes:
     ------
     MediaTypeError, EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError, MemoryLimitError
     """
-    kind = header(request.scope, b"content-type").partition(";")[0].strip()
+    kind = media_type(request)
     if not _JSON.fullmatch(kind):
         got = shorten(kind) if kind else "none"
         raise MediaTypeError(f"Content-Type: expected application/json, got {got}")
@@ -73,30 +77,72 @@ async def read_file(request: Request, limit: int) -> bytes:
     return await _read(request, limit, _FILE_MEMORY)
 
 
-async def _read(request: Request, limit: int, memory: int) -> bytes:
+def announced(request: Request, limit: int) -> int:
+    """How long a body says that it is; 0 if it does not. EncodingError or BodyTooLargeError if it will not be taken."""
     encoding = header(request.scope, b"content-encoding").strip()
     if encoding.lower() not in ("", "identity"):
         raise EncodingError(f"Content-Encoding: expected none, got {shorten(encoding)}; send the body as it is")
-    announced = header(request.scope, b"content-length")
-    if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
-        raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {announced[:40]}")
-    share = share_of(request.scope)
-    expected = int(announced) if announced.isdecimal() else 0
-    share.reserve(memory * expected)  # before anything of it is read
-    body = bytearray()
+    length = header(request.scope, b"content-length")
+    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
+        raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got one of {length[:40]}")
+    return int(length) if length.isdecimal() else 0
+
+
+async def chunks(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The parts of a body, as they come.
+
+    Raises
+    ------
+    BodyTooLargeError, EmptyBodyError, ClientGoneError
+    """
+    size = 0
     try:
         async for chunk in request.stream():
-            body += chunk
-            if len(body) > expected:  # it was not announced
-                share.reserve(memory * (len(body) - expected))
-                expected = len(body)
-            if len(body) > limit:
+            size += len(chunk)
+            if size > limit:
                 raise BodyTooLargeError(f"expected a body of at most {limit} bytes, got more")
+            yield chunk
     except ClientDisconnect:
         raise ClientGoneError("the connection was closed before the body was complete") from None
-    if not body:
+    if not size:
         raise EmptyBodyError("expected a body, got none")
+
+
+async def _read(request: Request, limit: int, memory: int) -> bytes:
+    expected = announced(request, limit)
+    share = share_of(request.scope)
+    share.reserve(memory * expected)  # before anything of it is read
+    body = bytearray()
+    async for chunk in chunks(request, limit):
+        body += chunk
+        if len(body) > expected:  # it was not announced
+            share.reserve(memory * (len(body) - expected))
+            expected = len(body)
     return bytes(body)
+
+
+async def save_file(request: Request, limit: int, file: Path) -> None:
+    """Write a body of any kind to a new file, so that it takes no memory.
+
+    Raises
+    ------
+    EncodingError, BodyTooLargeError, EmptyBodyError, ClientGoneError
+    StorageFullError, StorageError
+    """
+    check_room(file.parent, announced(request, limit), "the file")
+    held = bytearray()
+    with disk_errors("the file"), file.open("wb") as out:
+        async for chunk in chunks(request, limit):
+            held += chunk
+            if len(held) >= _SAVED_BYTES:
+                await to_thread.run_sync(out.write, bytes(held))
+                held.clear()
+        await to_thread.run_sync(out.write, bytes(held))
+
+
+def media_type(request: Request) -> str:
+    """What a body says that it is."""
+    return header(request.scope, b"content-type").partition(";")[0].strip()
 
 
 def parse(body: bytes, model: type[T], **longest: int) -> T:
@@ -126,6 +172,11 @@ def parse(body: bytes, model: type[T], **longest: int) -> T:
         if isinstance(given, list) and len(given) > most:
             reason = f"expected at most {most} {key}, got {len(given)}"
             raise InvalidRequestError.from_faults([Fault.at((key,), reason)])
+    return validated(data, model)
+
+
+def validated(data: Any, model: type[T]) -> T:
+    """JSON as a checked request; InvalidRequestError if it is not what `model` describes, its faults say where."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -15,6 +15,7 @@ from service.errors import (
     CollectionLoadingError,
     DefaultModelError,
     Fault,
+    ModelInUseError,
     NotReadyError,
     RequestError,
     ServiceError,
@@ -210,6 +211,13 @@ class Catalog:
             record = self._store.model(name)
         self._traits.add(record, traits)
         return record, traits, new
+
+    def check_unused(self, name: str) -> None:
+        """Raise ModelInUseError if a collection uses a model of this name: for what will put another file there."""
+        users = [entry.record.name for entry in self.entries() if entry.record.model == name]
+        if users:
+            used = f"used by collection {', '.join(map(repr, users))}"
+            raise ModelInUseError(f"model {name!r} cannot be replaced by another file: {used}; choose another name")
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError or ModelInUseError."""

@@ -45,6 +45,7 @@
         ├── OverloadedError                 too many requests are in progress; try again
         ├── RequestTimeoutError             the request took too long
         ├── MemoryLimitError                the bodies in progress take too much memory; try again
+        │   └── TrainingMemoryError         a training would take more than there is
         ├── StorageFullError                no room left on the disk
         ├── StorageBusyError                another program holds a lock on the database
         ├── StorageError                    the database failed
@@ -324,7 +325,13 @@ class RequestTimeoutError(UnavailableError):
 class MemoryLimitError(UnavailableError):
     """With this body, those in progress would take more memory than the settings allow. Nothing was changed."""
 
-    retry_after = 1
+    retry_after: int | None = 1
+
+
+class TrainingMemoryError(MemoryLimitError):
+    """A training would take more memory than the settings allow, or than the machine has. Nothing was changed."""
+
+    retry_after = None
 
 
 class StorageFullError(UnavailableError):

@@ -105,6 +105,11 @@ class Settings(BaseSettings):
     max_waiting_writes: int = Field(
         default=256, ge=1, description="Most writes in progress or waiting, of `CCQ_MAX_WAITING`."
     )
+    max_training_bytes: int = Field(
+        default=4096 * _MIB,
+        ge=1024,
+        description="Longest file of features to train on, packed and unpacked.",
+    )
     max_jobs: int = Field(default=16, ge=1, description="Most background jobs queued or running; one runs at a time.")
     max_memory_bytes: int | None = Field(
         default=None,
@@ -145,6 +150,11 @@ class Settings(BaseSettings):
         default=4,
         ge=1,
         description="Writes that are checked and encoded at one time; they are committed together.",
+    )
+    training_threads: int = Field(
+        default_factory=lambda: max(_cpus() // 2, 1),
+        ge=1,
+        description="Threads of a training, which give way to the server; half the number of processors by default.",
     )
     shutdown_seconds: int = Field(
         default=30,

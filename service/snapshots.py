@@ -7,14 +7,11 @@ from.)
 
 from __future__ import annotations
 
-import errno
 import logging
 import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from service import archive, metrics
+from service.disk import check_room, disk_errors
 from service.errors import (
     SnapshotFileError,
     SnapshotInProgressError,
     StorageError,
-    StorageFullError,
     UnavailableError,
     UnknownSnapshotError,
 )
@@ -40,7 +37,6 @@ log = logging.getLogger(__name__)
 SUFFIX = ".tar"
 _ASKED, _SCHEDULED = "snapshot", "scheduled"
 _MAKING = ".making"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class Snapshots:
         began = time.perf_counter()
         making = self._directory / _MAKING
         try:
-            with _disk_errors():
+            with disk_errors("the snapshot"):
                 making.mkdir(parents=True, exist_ok=True)
                 self._check_room()
                 database, file = making / "database", making / "file"
@@ -185,9 +181,7 @@ class Snapshots:
 
     def _check_room(self) -> None:
         """A disk that a snapshot fills is full for writes too: better not to begin."""
-        needed, free = 2 * self._store.size(), shutil.disk_usage(self._directory).free
-        if needed > free:
-            raise StorageFullError(f"a snapshot needs {needed} bytes of disk while it is made, {free} are free")
+        check_room(self._directory, 2 * self._store.size(), "a snapshot while it is made")
 
     def _clear(self) -> None:
         """Remove what was being made."""
@@ -210,13 +204,3 @@ class Snapshots:
         scheduled = [snapshot.name for snapshot in self.all() if snapshot.scheduled]
         for name in scheduled[: -self._settings.snapshot_keep]:
             self.delete(name)
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise StorageFullError("the disk that holds the data directory is full") from error
-        raise StorageError("the snapshot could not be written; the server's log has the details") from error

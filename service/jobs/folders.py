@@ -18,6 +18,8 @@ class Folders:
 
     def __init__(self, data: Path) -> None:
         self._root = data / "jobs"
+        self._root.mkdir(exist_ok=True)
+        self._found = [directory.name for directory in self._root.iterdir()]
 
     def of(self, job: str) -> Path:
         """The directory of a job, which is made if there is none."""
@@ -30,8 +32,10 @@ class Folders:
         shutil.rmtree(self._root / job, ignore_errors=True)
 
     def keep(self, jobs: Collection[str]) -> None:
-        """Remove all directories but those of these jobs: what is left of requests that a crash cut short."""
-        if self._root.is_dir():
-            for directory in self._root.iterdir():
-                if directory.name not in jobs:
-                    self.remove(directory.name)
+        """Of the directories found at the start remove all but those of these jobs.
+
+        The others are left of requests that a crash cut short.
+        """
+        for name in self._found:
+            if name not in jobs:
+                self.remove(name)

@@ -49,3 +49,14 @@ DELETE: dict[str, Any] = {
 }
 
 COLLECTION: dict[str, Any] = {"a collection": {"model": "wiki-32"}}
+
+TRAINING = {
+    "defaults": {"collection": "products"},
+    "options": {
+        "collection": "products",
+        "bits": 64,
+        "weights": {"text": 5.0},
+        "metric": "euclidean",
+        "held_out": 0.05,
+    },
+}

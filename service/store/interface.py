@@ -169,6 +169,12 @@ class Snapshot(Protocol):
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""
 
+    def kept_behind(self, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        """Seq and record of kept features, for the next items behind one, in order of insertion."""
+
+    def last(self) -> int:
+        """Seq of the item that was inserted last; 0 if there is none."""
+
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
 

@@ -36,6 +36,12 @@ def remove(db: apsw.Cursor, record: CollectionRecord, seqs: Seqs) -> None:
     db.executemany(f"DELETE FROM {kept_table(record)} WHERE seq = ?", ((seq,) for seq in seqs.tolist()))
 
 
+def read_behind(db: apsw.Cursor, record: CollectionRecord, seq: int, limit: int) -> list[tuple[int, bytes]]:
+    """Seq and record of the next items behind one, in order."""
+    sql = f"SELECT seq, data FROM {kept_table(record)} WHERE seq > ? ORDER BY seq LIMIT ?"
+    return list(db.execute(sql, (seq, limit)))
+
+
 def read(db: apsw.Cursor, record: CollectionRecord, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """Seq and record, for those that exist."""
     sql = f"SELECT seq, data FROM {kept_table(record)} WHERE seq = ?"

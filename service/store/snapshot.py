@@ -99,6 +99,16 @@ class SQLiteSnapshot:
             yield from kept.read(self._db, self._record, self._in_time(seqs))
 
     @storage_errors()
+    def kept_behind(self, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        """Seq and record of kept features, for the next items behind one, in order of insertion."""
+        return kept.read_behind(self._db, self._record, seq, limit)
+
+    @storage_errors()
+    def last(self) -> int:
+        """Seq of the item that was inserted last; 0 if there is none."""
+        return int(self._db.execute(f"SELECT coalesce(max(seq), 0) FROM {self._table}").get)
+
+    @storage_errors()
     def item(self, item_id: str) -> ItemRow | None:
         """The item with this id."""
         sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE id = ?"

@@ -12,6 +12,7 @@ from service.schemas.admin import CollectionRequest
 from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
+from service.schemas.training import TrainingRequest
 
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 DOCUMENT = json.loads(render())
@@ -52,7 +53,7 @@ def test_every_reference_leads_somewhere():
 
 def test_operations_have_distinct_names_and_words():
     names = [operation["operationId"] for _, operation in OPERATIONS]
-    assert len(set(names)) == len(names) == 36
+    assert len(set(names)) == len(names) == 37
     assert {"items_search", "collection_items_search", "models_put", "operations_livez"} <= set(names)
     for name, operation in OPERATIONS:
         assert operation["description"], name
@@ -89,6 +90,7 @@ def test_requests_replies_and_problems_have_schemas(name, operation):
         (FacetRequest, examples.FACETS),
         (DeleteRequest, examples.DELETE),
         (CollectionRequest, examples.COLLECTION),
+        (TrainingRequest, examples.TRAINING),
     ],
 )
 def test_examples_are_what_they_show(schema: type[BaseModel], given):

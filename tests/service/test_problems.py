@@ -383,7 +383,7 @@ def test_unknown_collections_and_models_on_every_route(bare):
             "/snapshots",
             "/jobs",
         )
-        if path in whole or method == "PUT":
+        if path in whole or method == "PUT" or path.endswith("/train"):
             continue
         first = path.split("/")[1]
         own = {"models": "model_not_found", "snapshots": "snapshot_not_found", "jobs": "job_not_found"}
