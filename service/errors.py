@@ -69,8 +69,9 @@ class Fault:
     Attributes
     ----------
     pointer:
-        ``#/items/3/id``: a JSON pointer (RFC 6901) into the body; ``?limit``: a query parameter; ``{id}``: a part of
-        the path; ``If-Match``: a header; ``/collections/default``: a resource.
+        ``#/items/3/id``: a JSON pointer (RFC 6901) into the body; ``#/text/5``: row 5 of array `text` of a file of
+        arrays; ``?limit``: a query parameter; ``{id}``: a part of the path; ``If-Match``: a header;
+        ``/collections/default``: a resource.
     detail:
         What was received and what was expected.
     """

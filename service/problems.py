@@ -104,8 +104,9 @@ class FaultModel(BaseModel):
     """One thing that is wrong."""
 
     pointer: str = Field(
-        description="`#/items/3/id`: a JSON pointer into the body; `?limit`: a query parameter; `{id}`: a part of the "
-        "path; `If-Match`: a header; `/collections/default`: a resource."
+        description="`#/items/3/id`: a JSON pointer into the body; `#/text/5`: row 5 of array `text` of a file of "
+        "arrays; `?limit`: a query parameter; `{id}`: a part of the path; `If-Match`: a header; "
+        "`/collections/default`: a resource."
     )
     detail: str
 

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from service.disk import disk_errors
+
 
 class Folders:
     """One directory for each job, named by its id.
@@ -18,13 +20,13 @@ class Folders:
 
     def __init__(self, data: Path) -> None:
         self._root = data / "jobs"
-        self._root.mkdir(exist_ok=True)
-        self._found = [directory.name for directory in self._root.iterdir()]
+        self._found = [directory.name for directory in self._root.iterdir()] if self._root.is_dir() else []
 
     def of(self, job: str) -> Path:
-        """The directory of a job, which is made if there is none."""
+        """The directory of a job, which is made if there is none; StorageFullError or StorageError if it cannot be."""
         directory = self._root / job
-        directory.mkdir(parents=True, exist_ok=True)
+        with disk_errors("the directory of a job"):
+            directory.mkdir(parents=True, exist_ok=True)
         return directory
 
     def remove(self, job: str) -> None:

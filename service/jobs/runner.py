@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 MOST_DEATHS = 3
 _PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class Jobs:
                     self._run(job)
                 except Exception:
                     log.exception("job %s: could not be begun", job.id)
-                    self._stopping.wait(1)  # the disk may be full: neither give up, nor fill the log
+                    self._stopping.wait(_PAUSE_SECONDS)  # the disk may be full: neither give up, nor fill the log
                 self._running = None
 
     def _run(self, job: JobRecord) -> None:
