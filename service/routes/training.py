@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ccq_core.errors import FeatureError
 from service import errors
 from service.body import json_body, media_type, parse, read_json, save_file, validated
-from service.errors import InvalidRequestError, MediaTypeError
+from service.errors import Fault, InvalidRequestError, MediaTypeError
 from service.jobs import training
 from service.jobs.upload import UPLOAD
 from service.places import shorten
@@ -81,6 +81,9 @@ async def train(request: Request, runtime: RuntimeArg, caller: CallerArg, model:
 
 
 async def _on_collection(request: Request, runtime: Runtime, model: str) -> JobRecord:
+    for name in request.query_params:
+        reason = f"{shorten(name)}: expected options in the JSON body, got one in the query"
+        raise InvalidRequestError.from_faults([Fault(f"?{name}", reason)])
     body = await read_json(request, runtime.settings.max_body_bytes)
 
     def work() -> JobRecord:

@@ -256,6 +256,16 @@ def test_a_job_of_a_kind_that_this_version_does_not_know(data):
     first.stop()
 
 
+def test_a_data_directory_of_before_there_were_jobs(data):
+    store = SQLiteStore(data)
+    store._connection.execute("DROP TABLE jobs; PRAGMA user_version = 4")
+    store.close()
+    server = Server(data)
+    server.kind.go.set()
+    assert server.wait(server.add()).state == "done"
+    server.stop()
+
+
 def test_how_long_it_will_still_take_is_measured_within_a_phase():
     time = [100.0]
     progress = Progress(lambda: time[0])

@@ -361,6 +361,8 @@ def test_collections_and_names_that_cannot_be(photos):
         problem = assert_problem(post(photos, "tiny", body), 409, "model_in_use")
         assert "used by collection 'photos', 'plain'; choose another name" in problem["detail"]
     assert_problem(post(photos, "new", {}), 422, "invalid_request")
+    problem = assert_problem(photos.post("/models/new/train?bits=8", {"collection": "photos"}), 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == "?bits"
     for kind in ("text/plain", ""):
         response = photos.request("POST", "/models/new/train", content=npz(), headers={"Content-Type": kind})
         assert_problem(response, 415, "unsupported_media_type")
