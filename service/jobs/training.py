@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ import orjson
 from ccq_core.errors import InvalidInputError
 from ccq_core.modelfile import write
 from service.catalog import Catalog
+from service.disk import FULL
 from service.errors import (
     CoreInputError,
     Fault,
@@ -83,11 +83,11 @@ class TrainingJobs:
         write(context.directory / JOB, orjson.dumps(job))
 
     def _train(self, context: Context) -> None:
-        failure: dict[str, Any] = {}
+        told: dict[str, Any] = {}
 
         def take(line: dict[str, Any]) -> None:
             if "error" in line:
-                failure.update(line)
+                told.update(line)
             else:
                 context.progress(**line)
 
@@ -95,20 +95,20 @@ class TrainingJobs:
         try:
             run_module("service.jobs.trainer", context.directory, threads, take, context.check)
         except ChildEnded as ended:
-            raise _failed(ended, failure) from None
+            raise failure(ended, told) from None
 
 
-def _failed(ended: ChildEnded, failure: Mapping[str, Any]) -> Exception:
-    """What became of a training that did not end as it should."""
-    if ended.signal == signal.SIGKILL or failure.get("error") == "MemoryError":
+def failure(ended: ChildEnded, told: Mapping[str, Any]) -> Exception:
+    """What to say of a training that did not end as it should; `told`: its own last words."""
+    if ended.signal == signal.SIGKILL or told.get("error") == "MemoryError":
         return JobFailedError(f"the training was ended by the system, most likely as memory ran out: {_HINT}")
     if ended.signal is not None:
         return JobFailedError(f"the training was ended by signal {ended.signal}")
-    if failure.get("errno") in (errno.ENOSPC, errno.EDQUOT):
+    if told.get("errno") in FULL:
         return StorageFullError("the disk that holds the data directory is full")
-    if failure and failure.get("errno") is None:
-        return InvalidInputError(failure["detail"])
-    log.error("a training failed: %s %s", failure.get("detail", ""), ended.output)
+    if told and told.get("errno") is None:
+        return InvalidInputError(told["detail"])
+    log.error("a training failed: %s %s", told.get("detail", ""), ended.output)
     return JobFailedError("the training failed; the server's log has the details")
 
 

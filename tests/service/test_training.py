@@ -1,7 +1,9 @@
 """Models that the server trains: on collections, on files, with interruptions of every kind."""
 
+import errno
 import io
 import os
+import re
 import signal
 import socket
 import time
@@ -16,9 +18,13 @@ import pytest
 
 from ccq_core import CCQ
 from ccq_core.batches import NpyBatches
+from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_features
 from ccq_core.partners import find_partners
+from service import errors
+from service.jobs.child import ChildEnded, run_module
 from service.jobs.trainer import hold_out
+from service.jobs.training import failure
 from service.schemas.jobs import JobInfo
 from tests.service.harness import MODEL_FILE, PAIRS, InProcess, ServerProcess, assert_problem, item
 from tests.service.test_jobs import until
@@ -409,3 +415,36 @@ def test_a_client_that_goes_away_leaves_nothing(data):
     until(lambda: not folders(data))
     assert server.client.get("/jobs").json() == {"jobs": []}
     server.stop()
+
+
+@pytest.mark.parametrize(
+    ("status", "line", "kind", "words"),
+    [
+        (-9, {}, errors.JobFailedError, "most likely as memory ran out"),
+        (
+            1,
+            {"error": "MemoryError", "detail": "", "errno": None},
+            errors.JobFailedError,
+            "most likely as memory ran out",
+        ),
+        (-15, {}, errors.JobFailedError, "ended by signal 15"),
+        (1, {"error": "OSError", "detail": "x", "errno": errno.ENOSPC}, errors.StorageFullError, "disk"),
+        (1, {"error": "OSError", "detail": "x", "errno": errno.EIO}, errors.JobFailedError, "the server's log has"),
+        (1, {"error": "FeatureError", "detail": "no", "errno": None}, InvalidInputError, "^no$"),
+        (1, {}, errors.JobFailedError, "the server's log has"),
+    ],
+)
+def test_what_becomes_of_a_training_that_did_not_end_as_it_should(status, line, kind, words):
+    error = failure(ChildEnded(status, "Traceback"), line)
+    assert type(error) is kind
+    assert re.search(words, str(error))
+
+
+def test_a_process_that_fails_says_why(tmp_path):
+    said = []
+    with pytest.raises(ChildEnded) as ended:
+        run_module("service.jobs.trainer", tmp_path, {}, said.append, lambda: None)  # there is no job in it
+    assert ended.value.signal is None
+    assert said[0]["error"] == "FileNotFoundError"
+    with pytest.raises(ChildEnded, match="No module named"):
+        run_module("service.jobs.nothing", tmp_path, {}, said.append, lambda: None)
