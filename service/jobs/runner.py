@@ -188,6 +188,7 @@ class Jobs:
             return replace(record, state="running", started=now(), attempts=record.attempts + 1)
 
         if self._queue.change(job.id, begin).state != "running":
+            self._folders.remove(job.id)
             return
         log.info("job %s: %s", job.id, "resumed" if job.attempts else "begun")
         began = time.monotonic()
