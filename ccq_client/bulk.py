@@ -143,14 +143,13 @@ class Bulk:
                     f"row {row}: its item takes {len(item):,} bytes as JSON, and the service takes "
                     f"{self._limits.max_body_bytes:,} in one request"
                 )
-            more = len(item) + 1
-            full = len(rows) == self._items or len(_HEAD) + size + more + len(_TAIL) > self._bytes
+            full = len(rows) == self._items or len(_HEAD) + size + len(item) + len(_TAIL) > self._bytes
             if rows and (full or brackets + own + 2 > self._limits.max_brackets):
                 yield Batch(rows, _HEAD + b",".join(items) + _TAIL)
                 rows, items, size, brackets = [], [], 0, 0
             rows.append(row)
             items.append(item)
-            size += more
+            size += len(item) + 1  # and a comma
             brackets += own
         if rows:
             yield Batch(rows, _HEAD + b",".join(items) + _TAIL)

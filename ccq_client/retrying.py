@@ -73,7 +73,9 @@ class Attempts:
     retries:
         What is allowed.
     repeatable:
-        Whether the request does no harm if it is done twice.
+        Whether the request does no harm if it is sent twice.
+    keyed:
+        Whether it has an idempotency key: then what was done is told, and what is refused was not done before.
 
     Attributes
     ----------
@@ -81,9 +83,10 @@ class Attempts:
         Whether an attempt may have been carried out though it failed.
     """
 
-    def __init__(self, retries: Retries, repeatable: bool) -> None:
+    def __init__(self, retries: Retries, repeatable: bool, keyed: bool = False) -> None:
         self._retries = retries
         self._repeatable = repeatable
+        self._keyed = keyed
         self._failed = 0
         self._deadline = retries.clock.now() + retries.total
         self.in_doubt = False
@@ -91,7 +94,7 @@ class Attempts:
     def pause(self, failure: CCQError) -> float | None:
         """How many seconds to wait after a failure before the next attempt; None: there is none."""
         doubtful = _in_doubt(failure)
-        self.in_doubt = self.in_doubt or doubtful
+        self.in_doubt = doubtful or (self.in_doubt and not (self._keyed and _refused(failure)))
         self._failed += 1
         if self._failed > self._retries.times or not _passes(failure) or (doubtful and not self._repeatable):
             return None
@@ -120,7 +123,7 @@ def _passes(failure: CCQError) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(failure, TransportError):
         return failure.passing
-    if not isinstance(failure, ApiError) or failure.code == "collection_failed":
+    if not isinstance(failure, ApiError) or failure.code in ("collection_failed", "not_ready"):
         return False
     return failure.status in (429, 502, 503, 504) or failure.retry_after is not None
 
@@ -132,3 +135,8 @@ def _in_doubt(failure: CCQError) -> bool:
     if isinstance(failure, ApiError):
         return failure.status >= 500 and failure.status != 507 and failure.code != "overloaded"
     return True
+
+
+def _refused(failure: CCQError) -> bool:
+    """Whether the service looked at what was asked for, and refused it."""
+    return isinstance(failure, ApiError) and failure.status in (400, 409, 412, 413, 422)

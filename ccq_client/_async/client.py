@@ -144,10 +144,9 @@ class AsyncClient(AsyncItems):
         headers:
             Those of this request alone.
         """
-        given = dict(headers or {})
         content = None if body is None else to_json(body)
-        once = method != "POST" or any(name.lower() == "idempotency-key" for name in given)
-        return await self._connection.send(Call(method, path, _as_it_is, content, headers=given, repeatable=once))
+        call = Call(method, path, _as_it_is, content, headers=headers or {}, repeatable=method != "POST")
+        return await self._connection.send(call)
 
 
 def _as_it_is(data: Any) -> Any:

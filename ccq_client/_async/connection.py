@@ -89,10 +89,6 @@ class AsyncConnection:
         if response is None:
             return call.parse(None)
         try:
-            await response.aread()
-        finally:
-            await response.aclose()
-        try:
             return result(call, response)
         except UnexpectedReplyError as error:
             error.in_doubt = before or call.method != "GET"
@@ -101,7 +97,7 @@ class AsyncConnection:
     async def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
         await self._check_version()
-        response, _ = await self._answer(call)
+        response, _ = await self._answer(call, stream=True)
         if response is None:
             return
         try:
@@ -135,17 +131,15 @@ class AsyncConnection:
             message = f"the service at {self.url} is of version {theirs}, this client of {__version__}"
             warnings.warn(message, VersionWarning, stacklevel=4)
 
-    async def _answer(self, call: Call[Any]) -> tuple[httpx.Response | None, bool]:
-        """The successful response, not yet read, and whether it may have been done before; None: it was done before."""
-        attempts = Attempts(self._retries, call.repeatable)
+    async def _answer(self, call: Call[Any], stream: bool = False) -> tuple[httpx.Response | None, bool]:
+        """The successful response, unread if `stream`, and whether it may have been done before; None: it was."""
+        attempts = Attempts(self._retries, call.repeatable or call.keyed, call.keyed)
         while True:
             failure: CCQError
             try:
-                response = await self._attempt(call)
+                response = await self._attempt(call, stream)
                 if response.is_success:
                     return response, attempts.in_doubt
-                await response.aread()
-                await response.aclose()
                 failure = problem(response, self._retries.clock)
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 failure = no_reply(error, self.url)
@@ -158,9 +152,12 @@ class AsyncConnection:
                 raise failure
             await self._retries.clock.sleep_async(pause)
 
-    async def _attempt(self, call: Call[Any]) -> httpx.Response:
+    async def _attempt(self, call: Call[Any], stream: bool) -> httpx.Response:
         headers = dict(call.headers)
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         request = self._http.build_request(call.method, call.path, content=call.body, headers=headers)
-        return await self._http.send(request, stream=True)
+        response = await self._http.send(request, stream=stream)
+        if stream and not response.is_success:
+            await response.aread()
+        return response

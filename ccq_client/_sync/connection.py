@@ -90,10 +90,6 @@ class Connection:
         if response is None:
             return call.parse(None)
         try:
-            response.read()
-        finally:
-            response.close()
-        try:
             return result(call, response)
         except UnexpectedReplyError as error:
             error.in_doubt = before or call.method != "GET"
@@ -102,7 +98,7 @@ class Connection:
     def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
         self._check_version()
-        response, _ = self._answer(call)
+        response, _ = self._answer(call, stream=True)
         if response is None:
             return
         try:
@@ -136,17 +132,15 @@ class Connection:
             message = f"the service at {self.url} is of version {theirs}, this client of {__version__}"
             warnings.warn(message, VersionWarning, stacklevel=4)
 
-    def _answer(self, call: Call[Any]) -> tuple[httpx.Response | None, bool]:
-        """The successful response, not yet read, and whether it may have been done before; None: it was done before."""
-        attempts = Attempts(self._retries, call.repeatable)
+    def _answer(self, call: Call[Any], stream: bool = False) -> tuple[httpx.Response | None, bool]:
+        """The successful response, unread if `stream`, and whether it may have been done before; None: it was."""
+        attempts = Attempts(self._retries, call.repeatable or call.keyed, call.keyed)
         while True:
             failure: CCQError
             try:
-                response = self._attempt(call)
+                response = self._attempt(call, stream)
                 if response.is_success:
                     return response, attempts.in_doubt
-                response.read()
-                response.close()
                 failure = problem(response, self._retries.clock)
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 failure = no_reply(error, self.url)
@@ -159,9 +153,12 @@ class Connection:
                 raise failure
             self._retries.clock.sleep(pause)
 
-    def _attempt(self, call: Call[Any]) -> httpx.Response:
+    def _attempt(self, call: Call[Any], stream: bool) -> httpx.Response:
         headers = dict(call.headers)
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         request = self._http.build_request(call.method, call.path, content=call.body, headers=headers)
-        return self._http.send(request, stream=True)
+        response = self._http.send(request, stream=stream)
+        if stream and not response.is_success:
+            response.read()
+        return response

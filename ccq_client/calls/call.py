@@ -42,6 +42,11 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
 
+    @property
+    def keyed(self) -> bool:
+        """Whether it has an idempotency key: then it is done once however often it is sent."""
+        return any(name.lower() == "idempotency-key" for name in self.headers)
+
 
 def segment(name: str) -> str:
     """A name, or an id, as one part of a path; it may hold any character.
