@@ -99,6 +99,11 @@ class AsyncClient(AsyncItems):
     ) -> None:
         await self.close()
 
+    @property
+    def url(self) -> str:
+        """The root of the service."""
+        return self._connection.url
+
     async def close(self) -> None:
         """Close all connections."""
         await self._connection.close()

@@ -100,6 +100,11 @@ class Client(Items):
     ) -> None:
         self.close()
 
+    @property
+    def url(self) -> str:
+        """The root of the service."""
+        return self._connection.url
+
     def close(self) -> None:
         """Close all connections."""
         self._connection.close()

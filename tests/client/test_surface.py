@@ -110,6 +110,8 @@ def test_both_clients_have_the_same_verbs():
         assert names == {name for name in dir(other) if not name.startswith("_")}
         for name in names:
             assert getattr(one, name).__doc__, name
+            if isinstance(getattr(one, name), property):
+                continue
             mine, theirs = inspect.signature(getattr(one, name)), inspect.signature(getattr(other, name))
             assert str(mine.replace(return_annotation=None)) == str(theirs.replace(return_annotation=None)), name
     assert {"index", "search", "get", "items", "delete", "collections"} <= set(dir(Client("http://x")))
