@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ccq_client.arrays import Features
 from ccq_client.calls.call import to_json
-from ccq_client.calls.items import plain_id
+from ccq_client.calls.items import Ids, plain_ids
 from ccq_client.errors import CCQError, IndexingError, InputError
 from ccq_client.progress import Progress
 from ccq_client.results import Indexed, Limits
@@ -51,18 +51,17 @@ class Rows:
 
     def __init__(
         self,
-        ids: Sequence[str | int],
+        ids: Ids,
         features: Mapping[str, ArrayLike],
         payloads: Sequence[Mapping[str, Any] | None] | None = None,
         versions: Sequence[int | None] | None = None,
     ) -> None:
         self.features = Features(features)
-        if isinstance(ids, (str, bytes)):
-            raise InputError(f"ids: expected a list of ids, got {ids!r}")
-        for name, given in (("ids", ids), ("payloads", payloads), ("if_versions", versions)):
+        names = plain_ids(ids)
+        for name, given in (("ids", names), ("payloads", payloads), ("if_versions", versions)):
             if given is not None and len(given) != self.features.n:
                 raise InputError(f"{name}: expected {self.features.n}, one for each row of features, got {len(given)}")
-        self._ids = _distinct(ids)
+        self._ids = _checked(names)
         self._payloads = payloads
         self._versions = versions
         self.rows: list[int] = self.features.present.nonzero()[0].tolist()
@@ -170,43 +169,42 @@ class Bulk:
 
     def explain(self, error: CCQError) -> None:
         """Raise `IndexingError` from what ended it, unless nothing was stored: then that says it all."""
-        stored = sorted(row for rows, failure in self._outcomes if failure is None for row in rows)
+        stored = self._stored()
         unsure = sorted(row for rows, failure in self._outcomes if failure and failure.in_doubt for row in rows)
         if not stored and not unsure:
             return
         known = set(stored)
         missing = [row for row in self._rows.rows if row not in known]
         at = next((f" of rows {_ranges(rows)}" for rows, failure in self._outcomes if failure is error), "")
-        parts = [f"{len(stored):,} of {len(self._rows.rows):,} rows are stored"]
-        if stored:
-            parts[0] += f" ({_ranges(stored)})"
-        if unsure:
-            parts.append(f"of rows {_ranges(unsure)} it is not known")
-        message = f"the request{at} failed; {', '.join(parts)}. {error}"
+        doubt = f", of rows {_ranges(unsure)} it is not known" if unsure else ""
+        message = f"the request{at} failed; {self.state()}{doubt}. {error}"
         raise IndexingError(message, stored, unsure, missing) from error
+
+    def state(self) -> str:
+        """In words, what is stored by now."""
+        stored = self._stored()
+        which = f" ({_ranges(stored)})" if stored else ""
+        return f"{len(stored):,} of {len(self._rows.rows):,} rows are stored{which}"
+
+    def _stored(self) -> list[int]:
+        return sorted(row for rows, failure in self._outcomes if failure is None for row in rows)
 
     def summary(self) -> Indexed:
         """What was done."""
         return Indexed(self._done, self._rows.left_out, self._requests, time.perf_counter() - self._began)
 
 
-def _distinct(ids: Sequence[str | int]) -> list[str]:
-    """The ids as strings; InputError where one is none, or there twice."""
+def _checked(ids: list[str]) -> list[str]:
+    """The same; InputError where one is too long, or there twice."""
     found: dict[str, int] = {}
-    for row, given in enumerate(ids):
-        try:
-            text = plain_id(given)
-            size = len(text.encode())
-        except InputError as error:
-            raise InputError(f"ids[{row}]: {error}") from None
-        except UnicodeEncodeError:
-            raise InputError(f"ids[{row}]: expected valid Unicode, got {given!r}") from None
+    for row, item_id in enumerate(ids):
+        size = len(item_id.encode())
         if not 1 <= size <= MAX_ID_BYTES:
             raise InputError(f"ids[{row}]: expected 1 to {MAX_ID_BYTES} bytes of UTF-8, got {size}")
-        if text in found:
-            raise InputError(f"ids[{found[text]}] and ids[{row}] are both {text!r}: expected each id once")
-        found[text] = row
-    return list(found)
+        if item_id in found:
+            raise InputError(f"ids[{found[item_id]}] and ids[{row}] are both {item_id!r}: expected each id once")
+        found[item_id] = row
+    return ids
 
 
 def _ranges(rows: Sequence[int]) -> str:

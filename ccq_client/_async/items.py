@@ -9,6 +9,7 @@ from ccq_client._async.connection import AsyncConnection
 from ccq_client.bulk import Batch, Bulk, Rows
 from ccq_client.calls import items as item_calls
 from ccq_client.calls import search as search_calls
+from ccq_client.calls.items import Ids
 from ccq_client.calls.search import Query, Vectors
 from ccq_client.errors import CCQError, InputError
 from ccq_client.options import Filter, RankingOptions, SearchOptions, check_options
@@ -30,7 +31,7 @@ class AsyncItems:
 
     async def index(
         self,
-        ids: Sequence[str | int],
+        ids: Ids,
         features: Mapping[str, ArrayLike],
         payloads: Sequence[Mapping[str, Any] | None] | None = None,
         *,
@@ -88,6 +89,9 @@ class AsyncItems:
             await each_async(store, bulk.batches(), concurrency)
         except CCQError as error:
             bulk.explain(error)
+            raise
+        except BaseException as error:  # interrupted, cancelled, or the user's own function failed
+            error.add_note(bulk.state())
             raise
         return bulk.summary()
 
@@ -235,16 +239,28 @@ class AsyncItems:
 
     async def delete(
         self,
-        ids: Sequence[str | int] | None = None,
+        ids: Ids | None = None,
         *,
         filter: Filter | None = None,  # noqa: A002
         idempotency_key: str | None = None,
     ) -> Deleted:
         """Delete items by ids, where those that are not there are passed over, or all that match a filter.
 
-        With `idempotency_key`, a string that no other write has, the same call later does nothing but say what it did.
+        So many ids that the service takes them in several requests alone are deleted request by request. With
+        `idempotency_key`, a string that no other write has, the same call later does nothing but say what it did.
         """
-        return await self._connection.send(item_calls.delete(self._root, ids, filter, idempotency_key))
+        if (ids is None) == (filter is None):
+            raise InputError("expected exactly one of ids and filter")
+        if ids is None:
+            return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+        given = item_calls.plain_ids(ids)
+        limits = await self._connection.limits()
+        deleted, took_ms = 0, 0.0
+        for call in item_calls.deletes(self._root, given, limits, idempotency_key):
+            done = await self._connection.send(call)
+            deleted += done.deleted
+            took_ms += done.took_ms
+        return Deleted(deleted, took_ms)
 
     async def set_payload(
         self, item_id: str | int, payload: Payload, *, if_match: int | None = None, idempotency_key: str | None = None

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
 from urllib.parse import urlencode
 from uuid import uuid4
 
 from ccq_client.calls.call import Call, segment, to_json
 from ccq_client.errors import InputError
 from ccq_client.options import Filter
-from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Payload, PayloadSet, make
+from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Limits, Payload, PayloadSet, make
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Ids = Union[Sequence[str | int], "NDArray[Any]"]
+"""Ids of items; an integer means its decimal string."""
 
 
 def root(collection: str) -> str:
@@ -39,14 +45,19 @@ def page(root: str, limit: int, cursor: str | None) -> Call[ItemPage]:
     return Call("GET", f"{root}/items?{urlencode(given)}", _item_page)
 
 
-def delete(root: str, ids: Sequence[str | int] | None, filter_: Filter | None, key: str | None) -> Call[Deleted]:
-    """Delete items by ids or by a filter."""
-    if (ids is None) == (filter_ is None):
-        raise InputError("expected exactly one of ids and filter")
-    if isinstance(ids, (str, bytes, int)):
-        raise InputError(f"ids: expected a list of ids, got {ids!r}")
-    body = {"filter": filter_} if ids is None else {"ids": [plain_id(item_id) for item_id in ids]}
-    return Call("POST", f"{root}/items/delete", lambda data: make(Deleted, data), to_json(body), headers=once(key))
+def deletes(root: str, ids: Sequence[str], limits: Limits, key: str | None) -> Iterator[Call[Deleted]]:
+    """Delete by ids: as many requests as the service's limits make of so many."""
+    # An id of n bytes takes at most 6 n as JSON, where it is of control characters.
+    longest = max((len(item_id.encode()) for item_id in ids), default=0) * 6 + 3
+    most = max(1, min(limits.max_batch_items, (limits.max_body_bytes - 64) // longest))
+    for start in range(0, len(ids), most):
+        own = key and (f"{key}-{start}" if start else key)
+        yield _delete(root, {"ids": ids[start : start + most]}, own)
+
+
+def delete_matching(root: str, filter_: Filter | None, key: str | None) -> Call[Deleted]:
+    """Delete by a filter."""
+    return _delete(root, {"filter": filter_}, key)
 
 
 def set_payload(
@@ -70,6 +81,23 @@ def _item_path(root: str, item_id: str | int) -> str:
     return f"{root}/items/{segment(plain_id(item_id))}"
 
 
+def plain_ids(ids: Ids) -> list[str]:
+    """Ids as strings. InputError: it is no list, or one is no id."""
+    if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__"):
+        raise InputError(f"ids: expected a list of ids, got {ids!r}")
+    found = []
+    for place, item_id in enumerate(ids):
+        try:
+            text = plain_id(item_id)
+            text.encode()
+        except InputError as error:
+            raise InputError(f"ids[{place}]: {error}") from None
+        except UnicodeEncodeError:
+            raise InputError(f"ids[{place}]: expected valid Unicode, got {item_id!r}") from None
+        found.append(text)
+    return found
+
+
 def plain_id(item_id: Any) -> str:
     """An id as a string; an integer, NumPy's too, means its decimal one. InputError: it is neither."""
     if isinstance(item_id, str):
@@ -77,6 +105,10 @@ def plain_id(item_id: Any) -> str:
     if isinstance(item_id, bool) or not hasattr(item_id, "__index__"):
         raise InputError(f"expected an id, a string or an integer, got {item_id!r}")
     return str(item_id.__index__())
+
+
+def _delete(root: str, body: Mapping[str, Any], key: str | None) -> Call[Deleted]:
+    return Call("POST", f"{root}/items/delete", lambda data: make(Deleted, data), to_json(body), headers=once(key))
 
 
 def _indexed(data: Any) -> int:

@@ -338,3 +338,35 @@ def test_payloads_are_sent_as_they_are(client):
     client.index(["a", "b"], {"text": PAIRS["text"][:2]}, [fragment, {"f": np.float32(0.1), "a": np.arange(2)}])
     assert client.get("a").payload == {"n": 1.5, "t": "é"}
     assert client.get("b").payload == {"f": pytest.approx(0.1), "a": [0, 1]}
+
+
+def test_whoever_interrupts_it_is_told_what_is_stored(client):
+    def stop(progress):
+        if progress.done == 6:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        client.index(range(9), {"text": PAIRS["text"][:9]}, batch_items=3, progress=stop)
+    assert caught.value.__notes__ == ["6 of 9 rows are stored (0 to 5)"]
+    assert stored(client) == list(range(6))
+
+
+def test_any_number_of_ids_is_deleted(kind, tmp_path):
+    sent = []
+
+    def after(request, response):
+        if request.url.path.endswith("/delete"):
+            sent.append((len(json.loads(request.content)["ids"]), request.headers["Idempotency-Key"]))
+
+    transport = Watched(app_transport(kind, tmp_path / "data", max_batch_items=7, max_body_bytes=40_000), after)
+    with connected(kind, transport) as client:
+        client.models.upload("tiny", MODEL_FILE)
+        client.collections.create("default", "tiny")
+        client.index(np.arange(30), {"text": PAIRS["text"][:30]})
+        assert client.delete(np.arange(2, 25), idempotency_key="k").deleted == 23
+        assert sent == [(7, "k"), (7, "k-7"), (7, "k-14"), (2, "k-21")]
+        assert client.delete(np.arange(2, 25), idempotency_key="k").deleted == 23
+        assert stored(client) == [0, 1, *range(25, 30)]
+        sent.clear()
+        assert client.delete(["\n" * 500 + str(i) for i in range(20)]).deleted == 0
+        assert [n for n, _ in sent] == [7, 7, 6]

@@ -340,5 +340,8 @@ def test_a_request_as_it_is_sent():
     request = script.requests[0]
     assert (request.method, request.url.raw_path) == ("POST", b"/collections/a%20b/search")
     assert request.headers["Content-Type"] == "application/json"
+    with Client("http://there/base/", transport=httpx.MockTransport(script), check_version=False) as client:
+        client.search(by_id="x")
+    assert str(script.requests[1].url) == "http://there/base/collections/default/search"
     body = {"query": {"text": "AACAPwAAIEA="}, "limit": 3, "filter": {"ids": ["x"]}}
     assert json.loads(request.content) == body

@@ -36,9 +36,10 @@ def main() -> None:
         assert_type(client.models.upload("m", "m.ccq"), Model)
         assert_type(client.collections.create("shop", "m", keep="int8"), Collection)
         try:
-            assert_type(client.index([1, 2, 3], {"image": x}, [{"a": 1}, None, {}], progress=show), Indexed)
+            assert_type(client.index(np.arange(3), {"image": x}, [{"a": 1}, None, {}], progress=show), Indexed)
         except IndexingError as error:
             print(list(error.missing))
+        client.index(["a", "b"], {"text": [[0.1, 0.2], [0.3, 0.4]]})
         hits = client.search({"text": [0.1, 0.2]}, database=["image", "text"], filter={"ids": ["a"]}, limit=3)
         assert_type(hits, Hits)
         assert_type(hits[0], Hit)

@@ -161,6 +161,7 @@ def test_items(filled):
     assert filled.set_payload("item-5", None).id == "item-5"
     assert filled.get("item-5").payload is None
     assert filled.delete(["item-5", "nobody"]).deleted == 1
+    assert filled.delete([]).deleted == 0
     assert filled.delete(filter={"must": [{"key": "n", "range": {"lt": 10}}]}).deleted == 9
     with pytest.raises(errors.ItemNotFoundError, match="item-5"):
         filled.get("item-5")
@@ -218,7 +219,7 @@ def test_arguments_are_refused_before_anything_is_sent(client):
             client.delete(**wrong)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40))
 def test_an_item_of_any_id_is_that_item(client, name):
     client.index([name], {"text": PAIRS["text"][:1]}, [{"name": name}])
