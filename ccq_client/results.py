@@ -332,6 +332,21 @@ class Limits:
     dimensions: dict[str, dict[str, int]]
 
 
+DEFAULT_LIMITS = Limits(
+    max_body_bytes=33_554_432,
+    max_model_bytes=268_435_456,
+    max_payload_bytes=65_536,
+    max_batch_items=10_000,
+    max_batch_queries=1000,
+    max_limit=10_000,
+    max_results=100_000,
+    max_brackets=1 << 20,
+    request_seconds=60.0,
+    dimensions={},
+)
+"""Those of a service without settings, for where it is not asked."""
+
+
 def make(cls: type[T], data: Mapping[str, Any], **converted: Any) -> T:
     """A result of a JSON object: its known fields, lists as tuples, and those in `converted` instead of what is there.
 

@@ -20,25 +20,12 @@ from ccq_client.errors import (
     VersionWarning,
 )
 from ccq_client.replies import no_reply, problem, result
-from ccq_client.results import Limits
+from ccq_client.results import DEFAULT_LIMITS, Limits
 from ccq_client.retrying import Attempts, Retries
 
 T = TypeVar("T")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CHUNK = 1 << 20
-# Of a server that does not tell, since a key may be for writing alone: what it takes by default.
-UNTOLD = Limits(
-    max_body_bytes=33_554_432,
-    max_model_bytes=268_435_456,
-    max_payload_bytes=65_536,
-    max_batch_items=10_000,
-    max_batch_queries=1000,
-    max_limit=10_000,
-    max_results=100_000,
-    max_brackets=1 << 20,
-    request_seconds=60.0,
-    dimensions={},
-)
 
 
 class AsyncConnection:
@@ -113,8 +100,8 @@ class AsyncConnection:
         if self._limits is None or fresh:
             try:
                 self._limits = await self.send(admin.limits())
-            except ForbiddenError:
-                self._limits = UNTOLD
+            except ForbiddenError:  # a key for writing alone
+                self._limits = DEFAULT_LIMITS
         return self._limits
 
     async def _check_version(self) -> None:

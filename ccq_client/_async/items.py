@@ -15,7 +15,19 @@ from ccq_client.errors import CCQError, InputError
 from ccq_client.options import Filter, RankingOptions, SearchOptions, check_options
 from ccq_client.pool import each_async
 from ccq_client.progress import Progress, reporter
-from ccq_client.results import Deleted, Facets, Groups, Hit, Hits, Indexed, Item, ItemPage, Payload, PayloadSet
+from ccq_client.results import (
+    DEFAULT_LIMITS,
+    Deleted,
+    Facets,
+    Groups,
+    Hit,
+    Hits,
+    Indexed,
+    Item,
+    ItemPage,
+    Payload,
+    PayloadSet,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -254,7 +266,7 @@ class AsyncItems:
         if ids is None:
             return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
         given = item_calls.plain_ids(ids)
-        limits = await self._connection.limits()
+        limits = await self._connection.limits() if len(given) > 1 else DEFAULT_LIMITS
         deleted, took_ms = 0, 0.0
         for call in item_calls.deletes(self._root, given, limits, idempotency_key):
             done = await self._connection.send(call)

@@ -17,16 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccq_client import ApiError, IndexingError, InputError, Progress, Retries, TransportError, errors
-from ccq_client._async.connection import UNTOLD
 from ccq_client.bulk import Bulk, Rows
 from ccq_client.progress import reporter
-from ccq_client.results import Limits, make
+from ccq_client.results import DEFAULT_LIMITS, Limits, make
 from ccq_core import CCQ
 from service.settings import Settings
 from tests.client.kinds import StoppedClock, Watched, app_transport, connected
 from tests.service.harness import MODEL_FILE, PAIRS
 
-LIMITS = {name: getattr(UNTOLD, name) for name in Limits.__slots__}
+LIMITS = {name: getattr(DEFAULT_LIMITS, name) for name in Limits.__slots__}
 
 
 def limits(**other):
@@ -86,7 +85,7 @@ def test_an_item_that_no_request_can_hold_is_named():
 def test_what_a_server_takes_by_default_is_known():
     for name in Limits.__slots__:
         if name in Settings.model_fields:
-            assert getattr(UNTOLD, name) == Settings.model_fields[name].default, name
+            assert getattr(DEFAULT_LIMITS, name) == Settings.model_fields[name].default, name
 
 
 @pytest.mark.parametrize(
