@@ -123,7 +123,7 @@ def _passes(failure: CCQError) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(failure, TransportError):
         return failure.passing
-    if not isinstance(failure, ApiError) or failure.code in ("collection_failed", "not_ready"):
+    if not isinstance(failure, ApiError) or failure.code == "collection_failed":
         return False
     return failure.status in (429, 502, 503, 504) or failure.retry_after is not None
 

@@ -42,7 +42,7 @@ class AsyncConnection:
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.url = url
-        self._retries = retries
+        self.retries = retries
         self._version_known = not check_version
         self._limits: Limits | None = None
         headers = {"User-Agent": f"ccq-client/{__version__}"}
@@ -63,8 +63,8 @@ class AsyncConnection:
         """Close it; no request can be sent any more."""
         await self._http.aclose()
 
-    async def send(self, call: Call[T]) -> T:
-        """Send a request and return its result.
+    async def send(self, call: Call[T], retries: Retries | None = None) -> T:
+        """Send a request and return its result; `retries` instead of those of the client.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class AsyncConnection:
             The service refused, nothing answered, or something else did.
         """
         await self._check_version()
-        response, before = await self._answer(call)
+        response, before = await self._answer(call, retries or self.retries)
         if response is None:
             return call.parse(None)
         try:
@@ -84,7 +84,7 @@ class AsyncConnection:
     async def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
         await self._check_version()
-        response, _ = await self._answer(call, stream=True)
+        response, _ = await self._answer(call, self.retries, stream=True)
         if response is None:
             return
         try:
@@ -118,16 +118,18 @@ class AsyncConnection:
             message = f"the service at {self.url} is of version {theirs}, this client of {__version__}"
             warnings.warn(message, VersionWarning, stacklevel=4)
 
-    async def _answer(self, call: Call[Any], stream: bool = False) -> tuple[httpx.Response | None, bool]:
+    async def _answer(
+        self, call: Call[Any], retries: Retries, stream: bool = False
+    ) -> tuple[httpx.Response | None, bool]:
         """The successful response, unread if `stream`, and whether it may have been done before; None: it was."""
-        attempts = Attempts(self._retries, call.repeatable or call.keyed, call.keyed)
+        attempts = Attempts(retries, call.repeatable or call.keyed, call.keyed)
         while True:
             failure: CCQError
             try:
                 response = await self._attempt(call, stream)
                 if response.is_success:
                     return response, attempts.in_doubt
-                failure = problem(response, self._retries.clock)
+                failure = problem(response, retries.clock)
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 failure = no_reply(error, self.url)
                 failure.__cause__ = error
@@ -137,7 +139,7 @@ class AsyncConnection:
             if pause is None:
                 failure.in_doubt = attempts.in_doubt
                 raise failure
-            await self._retries.clock.sleep_async(pause)
+            await retries.clock.sleep_async(pause)
 
     async def _attempt(self, call: Call[Any], stream: bool) -> httpx.Response:
         headers = dict(call.headers)

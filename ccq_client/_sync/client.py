@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -122,12 +124,23 @@ class Client(Items):
         return self._connection.send(admin.version())
 
     def ready(self) -> bool:
-        """Whether every collection is loaded; TransportError if nothing answers."""
+        """Whether every collection is loaded, asked once; TransportError if nothing answers."""
         try:
-            self._connection.send(admin.probe("readyz"))
+            self._connection.send(admin.ready(), replace(self._connection.retries, times=0))
         except UnavailableError:
             return False
         return True
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        """Return once every collection is loaded, also where the service is not even there yet.
+
+        Raises
+        ------
+        UnavailableError, TransportError
+            It took longer.
+        """
+        often = replace(self._connection.retries, times=sys.maxsize, first=0.05, longest=0.5, total=seconds)
+        self._connection.send(admin.ready(), often)
 
     def request(
         self,

@@ -43,7 +43,7 @@ class Connection:
         transport: httpx.BaseTransport | None,
     ) -> None:
         self.url = url
-        self._retries = retries
+        self.retries = retries
         self._version_known = not check_version
         self._limits: Limits | None = None
         headers = {"User-Agent": f"ccq-client/{__version__}"}
@@ -64,8 +64,8 @@ class Connection:
         """Close it; no request can be sent any more."""
         self._http.close()
 
-    def send(self, call: Call[T]) -> T:
-        """Send a request and return its result.
+    def send(self, call: Call[T], retries: Retries | None = None) -> T:
+        """Send a request and return its result; `retries` instead of those of the client.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Connection:
             The service refused, nothing answered, or something else did.
         """
         self._check_version()
-        response, before = self._answer(call)
+        response, before = self._answer(call, retries or self.retries)
         if response is None:
             return call.parse(None)
         try:
@@ -85,7 +85,7 @@ class Connection:
     def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
         self._check_version()
-        response, _ = self._answer(call, stream=True)
+        response, _ = self._answer(call, self.retries, stream=True)
         if response is None:
             return
         try:
@@ -119,16 +119,16 @@ class Connection:
             message = f"the service at {self.url} is of version {theirs}, this client of {__version__}"
             warnings.warn(message, VersionWarning, stacklevel=4)
 
-    def _answer(self, call: Call[Any], stream: bool = False) -> tuple[httpx.Response | None, bool]:
+    def _answer(self, call: Call[Any], retries: Retries, stream: bool = False) -> tuple[httpx.Response | None, bool]:
         """The successful response, unread if `stream`, and whether it may have been done before; None: it was."""
-        attempts = Attempts(self._retries, call.repeatable or call.keyed, call.keyed)
+        attempts = Attempts(retries, call.repeatable or call.keyed, call.keyed)
         while True:
             failure: CCQError
             try:
                 response = self._attempt(call, stream)
                 if response.is_success:
                     return response, attempts.in_doubt
-                failure = problem(response, self._retries.clock)
+                failure = problem(response, retries.clock)
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 failure = no_reply(error, self.url)
                 failure.__cause__ = error
@@ -138,7 +138,7 @@ class Connection:
             if pause is None:
                 failure.in_doubt = attempts.in_doubt
                 raise failure
-            self._retries.clock.sleep(pause)
+            retries.clock.sleep(pause)
 
     def _attempt(self, call: Call[Any], stream: bool) -> httpx.Response:
         headers = dict(call.headers)

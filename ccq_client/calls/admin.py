@@ -105,9 +105,9 @@ def version() -> Call[str]:
     return Call("GET", "/version", lambda data: str(data["version"]))
 
 
-def probe(name: Literal["livez", "readyz"]) -> Call[str]:
-    """Ask whether the server is alive, or ready."""
-    return Call("GET", f"/{name}", lambda data: str(data["status"]))
+def ready() -> Call[str]:
+    """Ask whether every collection is loaded."""
+    return Call("GET", "/readyz", lambda data: str(data["status"]))
 
 
 def _collection(data: Any) -> Collection:

@@ -297,6 +297,21 @@ def test_not_ready_is_no_error(kind):
     assert len(script.requests) == 1
 
 
+def test_one_can_wait_until_it_is_ready(kind):
+    clock = StoppedClock()
+    options = {"retries": Retries(times=1, clock=clock), "check_version": False}
+    script = Script(*[httpx.ConnectError("refused")] * 20, *[refused(503, "not_ready")] * 20, READY)
+    with connected(kind, httpx.MockTransport(script), **options) as client:
+        assert client.wait_until_ready() is None
+    assert len(script.requests) == 41
+    assert 15 < sum(clock.waits) < 20
+    for failure, error in ((httpx.ConnectError("refused"), TransportError), (refused(503, "not_ready"), ApiError)):
+        clock.waits.clear()
+        with connected(kind, httpx.MockTransport(Script(failure)), **options) as client, pytest.raises(error):
+            client.wait_until_ready(7)
+        assert 6 < sum(clock.waits) <= 7
+
+
 def test_requests_say_who_asks(kind, monkeypatch):
     script = Script(READY)
     with connected(kind, httpx.MockTransport(script), api_key="k1", check_version=False) as client:
