@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 
 from tests.client.kinds import KINDS, app_transport, connected
@@ -13,12 +15,25 @@ def kind(request) -> str:
     return request.param
 
 
+@contextmanager
+def _of_empty_collection(kind, data):
+    with connected(kind, app_transport(kind, data)) as client:
+        client.models.upload("tiny", MODEL_FILE)
+        client.collections.create("default", "tiny")
+        yield client
+
+
 @pytest.fixture
 def client(kind, tmp_path):
     """A client of an empty default collection."""
-    with connected(kind, app_transport(kind, tmp_path / "data")) as client:
-        client.models.upload("tiny", MODEL_FILE)
-        client.collections.create("default", "tiny")
+    with _of_empty_collection(kind, tmp_path / "data") as client:
+        yield client
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shared(request, tmp_path_factory):
+    """The same for the tests of a module, which leave nothing behind."""
+    with _of_empty_collection(request.param, tmp_path_factory.mktemp("shared") / "data") as client:
         yield client
 
 

@@ -115,11 +115,11 @@ def test_what_a_server_takes_by_default_is_known():
         ({"batch_items": 0}, "expected batches of 1 or more"),
     ],
 )
-def test_what_cannot_be_sent_is_said_before_anything_is(client, wrong, words):
+def test_what_cannot_be_sent_is_said_before_anything_is(shared, wrong, words):
     arguments = {"ids": ["a", "b", "c"], "features": {"image": np.ones((3, 12))}, **wrong}
     with pytest.raises(InputError, match=words):
-        client.index(**arguments)
-    assert list(client.items()) == []
+        shared.index(**arguments)
+    assert list(shared.items()) == []
 
 
 def test_lengths_of_a_collection_that_was_made_anew_are_asked_for_anew(client):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccq_client import InputError, TransportError, errors
@@ -191,7 +191,7 @@ def test_the_server(client):
     assert client.limits().max_batch_items == 10_000
 
 
-def test_arguments_are_refused_before_anything_is_sent(client):
+def test_arguments_are_refused_before_anything_is_sent(shared):
     vector = PAIRS["text"][0]
     for wrong, words in (
         ({}, "exactly one of features, by_id and like"),
@@ -209,31 +209,32 @@ def test_arguments_are_refused_before_anything_is_sent(client):
         ({"by_id": "x", "filter": {"must": [{1, 2}]}}, "cannot be written as JSON"),
     ):
         with pytest.raises(InputError, match=words):
-            client.search(**wrong)
+            shared.search(**wrong)
     with pytest.raises(TypeError, match="unexpected option 'databse': expected one of"):
-        client.search(by_id="x", databse="text")
+        shared.search(by_id="x", databse="text")
     with pytest.raises(TypeError, match="rescore"):
-        client.search_groups(by_id="x", group_by="n", rescore=True)
+        shared.search_groups(by_id="x", group_by="n", rescore=True)
     for wrong in ({}, {"ids": ["x"], "filter": {}}, {"ids": "x"}):
         with pytest.raises(InputError):
-            client.delete(**wrong)
+            shared.delete(**wrong)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40))
-def test_an_item_of_any_id_is_that_item(client, name):
-    client.index([name], {"text": PAIRS["text"][:1]}, [{"name": name}])
-    assert client.get(name).payload == {"name": name}
-    assert client.set_payload(name, {"again": name}).id == name
-    assert client.search(by_id=name).ids.count(name) == 0
-    assert client.delete([name]).deleted == 1
+def test_an_item_of_any_id_is_that_item(shared, name):
+    shared.index([name], {"text": PAIRS["text"][:1]}, [{"name": name}])
+    assert shared.get(name).payload == {"name": name}
+    assert shared.set_payload(name, {"again": name}).id == name
+    assert shared.search(by_id=name).ids.count(name) == 0
+    assert shared.delete([name]).deleted == 1
 
 
 @pytest.mark.parametrize("name", [".", "..", "...", "a/../b", "/", "%2E", "a?b#c", " ", "\n"])
-def test_an_item_with_an_id_that_paths_do_not_like(client, name):
-    client.index([name], {"text": PAIRS["text"][:1]})
-    assert client.get(name).id == name
-    assert client.set_payload(name, {"n": 1}).id == name
+def test_an_item_with_an_id_that_paths_do_not_like(shared, name):
+    shared.index([name], {"text": PAIRS["text"][:1]})
+    assert shared.get(name).id == name
+    assert shared.set_payload(name, {"n": 1}).id == name
+    assert shared.delete([name]).deleted == 1
 
 
 def test_a_closed_client_says_so(client, kind):
