@@ -88,6 +88,13 @@ def test_what_a_server_takes_by_default_is_known():
             assert getattr(DEFAULT_LIMITS, name) == Settings.model_fields[name].default, name
 
 
+def spoiled(value):
+    """Three rows, of which the second has this as its sixth number."""
+    x = np.ones((3, 12))
+    x[1, 5] = value
+    return x
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -111,6 +118,20 @@ def test_what_a_server_takes_by_default_is_known():
         ({"features": {"image": np.ones((3, 12)), "text": np.ones((2, 8))}}, "expected as many rows of each modality"),
         ({"features": {"image": np.ones((3, 13))}}, "expected vectors of 12 numbers, got 13"),
         ({"features": {"sound": np.ones((3, 12))}}, "has the modalities image, text"),
+        (
+            {"features": {"image": spoiled(np.nan)}},
+            r"features\['image'\]: row 1, number 5: .* got nan \(a row of NaN alone",
+        ),
+        ({"features": {"image": spoiled(np.inf)}}, "row 1, number 5: .* got inf"),
+        ({"features": {"image": spoiled(-1e300)}}, "row 1, number 5: expected a finite number that float32 can hold"),
+        (
+            {"features": {"image": np.ones((3, 12), dtype=complex)}},
+            "expected an array of numbers, got one of type complex",
+        ),
+        ({"features": {"image": np.ones((3, 12), dtype=bool)}}, "got one of type bool"),
+        ({"features": {"image": [[1.0], [1.0, 2.0], [3.0]]}}, "expected an array of numbers: "),
+        ({"features": {"image": [["a"] * 12] * 3}}, "got one of type <U1"),
+        ({"features": {"image": np.ones((3, 12, 1))}}, r"got shape \(3, 12, 1\)"),
         ({"concurrency": 0}, "concurrency: expected 1 or more, got 0"),
         ({"batch_items": 0}, "expected batches of 1 or more"),
     ],

@@ -351,12 +351,12 @@ def test_what_cannot_be_an_address_or_a_key_is_said_at_once():
 def test_a_request_as_it_is_sent():
     script = Script(httpx.Response(200, json={"results": [], "next_cursor": None, "took_ms": 1}))
     with connected("threads", httpx.MockTransport(script), check_version=False, collection="a b") as client:
-        client.search({"text": [1, 2.5]}, limit=3, filter={"ids": ["x"]})
+        client.search({"text": [1, 2.5]}, limit=3, filter={"must": [{"ids": ["x"]}]})
     request = script.requests[0]
     assert (request.method, request.url.raw_path) == ("POST", b"/collections/a%20b/search")
     assert request.headers["Content-Type"] == "application/json"
     with Client("http://there/base/", transport=httpx.MockTransport(script), check_version=False) as client:
         client.search(by_id="x")
     assert str(script.requests[1].url) == "http://there/base/collections/default/search"
-    body = {"query": {"text": "AACAPwAAIEA="}, "limit": 3, "filter": {"ids": ["x"]}}
+    body = {"query": {"text": "AACAPwAAIEA="}, "limit": 3, "filter": {"must": [{"ids": ["x"]}]}}
     assert json.loads(request.content) == body

@@ -40,7 +40,8 @@ def main() -> None:
         except IndexingError as error:
             print(list(error.missing))
         client.index(["a", "b"], {"text": [[0.1, 0.2], [0.3, 0.4]]})
-        hits = client.search({"text": [0.1, 0.2]}, database=["image", "text"], filter={"ids": ["a"]}, limit=3)
+        only = {"must": [{"ids": ["a"]}]}
+        hits = client.search({"text": [0.1, 0.2]}, database=["image", "text"], filter=only, limit=3)
         assert_type(hits, Hits)
         assert_type(hits[0], Hit)
         assert_type(hits.ids, list[str])

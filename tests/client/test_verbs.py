@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ccq_client import InputError, TransportError, errors
 from ccq_core import CCQ
+from tests.client.kinds import app_transport, connected
 from tests.service.harness import MODEL, MODEL_FILE, PAIRS
 
 
@@ -105,6 +106,18 @@ def test_pages_and_iteration_give_all_in_order(filled):
     assert first.ids + second.ids == every.ids
     assert [hit.id for hit in filled.search_iter(by_id="item-2", database="text", page=7)] == every.ids
     assert list(filled.search_iter(by_id="item-2", database="text", page=7, score_threshold=1.5)) == []
+
+
+def test_iteration_ends_where_the_service_ends_it(kind, tmp_path):
+    with connected(kind, app_transport(kind, tmp_path / "data", max_limit=20)) as client:
+        client.models.upload("tiny", MODEL_FILE)
+        client.collections.create("default", "tiny")
+        client.index(range(30), {"text": PAIRS["text"][:30]})
+        query = {"text": PAIRS["text"][0]}
+        with pytest.raises(errors.RequestError, match="cursor"):
+            list(client.search_iter(query, database="text", page=8))
+        few = client.search_iter(query, database="text", page=8, filter={"must": [{"ids": ["1", "2"]}]})
+        assert sorted(hit.id for hit in few) == ["1", "2"]
 
 
 def test_batches(filled):
