@@ -11,6 +11,7 @@ COPY pyproject.toml CMakeLists.txt constraints.txt README.md LICENSE ./
 COPY native native
 COPY ccq_core ccq_core
 COPY service service
+COPY ccq_client ccq_client
 COPY ccq_cli ccq_cli
 RUN python3 -m venv /opt/ccq \
     && /opt/ccq/bin/pip install --no-cache-dir --constraint constraints.txt ".[jwt,otel]" \

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test lint types unit emulated openapi dist clean
+.PHONY: help install demo test lint types unit emulated openapi client dist clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -36,6 +36,9 @@ emulated: $(READY)  ## the tests of the kernels on CPUs that qemu-user stands in
 
 openapi: $(READY)  ## write openapi/openapi.json anew from the app
 	$(BIN)/python -m service.openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+client: $(READY)  ## write the client without coroutines anew from that with them
+	$(BIN)/python -P ccq_client/generate.py
 
 dist: $(READY)  ## wheel, tried in an empty environment
 	rm -rf build/dist && $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .

@@ -1,25 +1,38 @@
-"""The little of HTTP that the verbs need: requests to a running service, problems as one readable error."""
+"""What the verbs that talk to a running service share: options, requests, and problems as one readable error."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import click
 import httpx
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
+from ccq_client import ApiError as ClientApiError
+from ccq_client import CCQError, Client, TransportError
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+Method = Literal["GET", "PUT", "POST", "DELETE"]
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 class ApiError(Exception):
-    """There is no service at the address, or it refused a request. The message is its problem document in words."""
+    """There is no service at the address, or it refused a request. The message is its problem document in words.
+
+    Attributes
+    ----------
+    retry_after:
+        Seconds after which to ask again makes sense; None: it does not.
+    """
+
+    def __init__(self, words: str, retry_after: float | None = None) -> None:
+        super().__init__(words)
+        self.retry_after = retry_after
 
 
 def service_options(function: Function) -> Function:
@@ -38,7 +51,7 @@ def collection_option(function: Function) -> Function:
 
 
 class Api:
-    """A connection to one service.
+    """A connection to one service, by `ccq_client`. It asks once: whoever goes on after a failure asks again itself.
 
     Parameters
     ----------
@@ -46,61 +59,46 @@ class Api:
         Its root, as in http://127.0.0.1:8000.
     key:
         An API key of it, if it asks for one.
+
+    Attributes
+    ----------
+    client:
+        The verbs of the service. What they raise is put into words at the end of the program.
+
+    Raises
+    ------
+    ApiError
+        The address or the key is none.
     """
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        self._url = url
-        headers = {} if not key else {"Authorization": f"Bearer {key}"}
+        timeout = httpx.Timeout(120.0, connect=5.0)
         try:
-            # A proxy that the environment names is for other machines than this one.
-            elsewhere = httpx.URL(url).host not in ("localhost", "127.0.0.1", "::1")
-            timeout = httpx.Timeout(120.0, connect=5.0)
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=elsewhere)
-        except UnicodeEncodeError:
-            raise ApiError("the API key has characters that no key has") from None
-        except (httpx.InvalidURL, ValueError, ImportError) as error:  # the latter two: of a proxy
-            raise ApiError(f"{url}: {error}") from None
+            self.client = Client(url, key or "", timeout=timeout, retries=None, check_version=False)
+        except CCQError as error:
+            raise ApiError(in_words(error)) from None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._client.close()
+        self.client.close()
 
-    def call(self, method: str, path: str, body: Any = None, replies: Collection[str] = ()) -> Any:
+    def call(self, method: Method, path: str, body: Any = None, replies: Collection[str] = ()) -> Any:
         """Send a JSON request and return the JSON reply, an object that has at least the keys in `replies`.
 
         Raises
         ------
         ApiError
-            The service answered with a problem, or something else answered.
-        httpx.HTTPError
-            Nothing answered.
+            Nothing answered, the service answered with a problem, or something else answered.
         """
-        headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            content = None if body is None else orjson.dumps(body)
-            response = self._client.request(method, path, content=content, headers=headers)
-        except (orjson.JSONEncodeError, UnicodeError, httpx.InvalidURL) as error:
-            raise ApiError(f"cannot ask {self._url}: {error}") from None
-        if not response.is_success:
-            raise ApiError(_words(response))
-        try:
-            reply = orjson.loads(response.content)
-        except orjson.JSONDecodeError:
-            reply = None
+            reply = self.client.request(method, path, body)
+        except CCQError as error:
+            raise ApiError(in_words(error), getattr(error, "retry_after", None)) from None
         if not isinstance(reply, dict) or not reply.keys() >= set(replies):
-            raise ApiError(f"{response.url}: the answer is not that of a CCQ service")
+            raise ApiError(f"{self.client.url}{path}: the answer is not that of a CCQ service")
         return reply
-
-    def download(self, path: str, out: IO[bytes]) -> None:
-        """Write the reply to a GET request to a file; raises what `call` raises."""
-        with self._client.stream("GET", path) as response:
-            if not response.is_success:
-                response.read()
-                raise ApiError(_words(response))
-            for chunk in response.iter_bytes(1 << 20):
-                out.write(chunk)
 
 
 def collection_path(collection: str, verb: str) -> str:
@@ -115,12 +113,12 @@ def to_base64(row: NDArray[Any]) -> str | None:
     return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
-def _words(response: httpx.Response) -> str:
-    try:
-        problem = orjson.loads(response.content)
-        lines = [f"{response.status_code} {problem['title']}: {problem['detail']}"]
-        # The detail is the first fault; the others follow.
-        lines += [f"  {error['detail']}" for error in (problem.get("errors") or [])[1:5]]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return f"{response.status_code} {response.reason_phrase} from {response.url}"
-    return "\n".join(lines)
+def in_words(error: CCQError) -> str:
+    """What the client raises, for people at a terminal."""
+    match error:
+        case ClientApiError(code=code, status=status) if code != "unknown":
+            return f"{status} {error}"
+        case TransportError(arrived=False, passing=True):
+            return f"{error}; start one with `ccq serve`"
+        case _:
+            return str(error)

@@ -19,8 +19,9 @@ from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from ccq_cli.api import Api, ApiError, to_base64
+from ccq_cli.api import Api, to_base64
 from ccq_cli.console import err, out, training_progress
+from ccq_client import CCQError as ClientError
 from ccq_core import CCQ
 from ccq_core.datasets import EmojiDataset, load_emoji
 
@@ -128,17 +129,12 @@ def wait_until_ready(process: subprocess.Popen[str]) -> str:
             break
     else:
         raise click.ClickException(f"the service stopped with status {process.wait()}; its messages are above")
-    deadline = time.monotonic() + _START_SECONDS
     with Api(url) as api:
-        while True:
-            try:
-                api.call("GET", "/readyz")
-            except ApiError as error:
-                if time.monotonic() > deadline:
-                    raise click.ClickException(f"the service did not become ready: {error}") from None
-                time.sleep(0.05)
-            else:
-                return url
+        try:
+            api.client.wait_until_ready(_START_SECONDS)
+        except ClientError as error:
+            raise click.ClickException(f"the service did not become ready: {error}") from None
+    return url
 
 
 def _index(api: Api, emoji: EmojiDataset) -> None:

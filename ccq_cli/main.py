@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 import click
-import httpx
 
-from ccq_cli.api import ApiError
+from ccq_cli.api import ApiError, in_words
+from ccq_client import CCQError as ClientError
 from ccq_core import CCQError, __version__
 
 VERBS = {
@@ -33,16 +33,14 @@ VERBS = {
 }
 
 
-EXPECTED = (CCQError, ApiError, httpx.HTTPError, OSError, MemoryError)
+EXPECTED = (CCQError, ApiError, ClientError, OSError, MemoryError)
 
 
 def explain(error: Exception) -> str:
     """One of the `EXPECTED` errors in words."""
     match error:
-        case httpx.ConnectError():
-            return f"no service answers at {error.request.url}: start one with `ccq serve`"
-        case httpx.HTTPError():
-            return f"{type(error).__name__}: {error}"
+        case ClientError():
+            return in_words(error)
         case OSError(strerror=str()):
             return f"{error.filename or 'output'}: {error.strerror}"
         case _:

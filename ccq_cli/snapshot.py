@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from urllib.parse import quote
 
 import click
 
 from ccq_cli.api import Api, service_options
 from ccq_cli.console import out
+from ccq_client import Client
 from service import archive
 from service.errors import StartError
 
@@ -28,21 +27,18 @@ def command(output: Path | None, url: str, api_key: str | None) -> None:
     `ccq restore` makes a data directory of it. It needs a key with the scope admin, where there are keys.
     """
     with Api(url, api_key) as api:
-        made = api.call("POST", "/snapshots", replies=["name", "size"])
-        out.print(f"made snapshot {made['name']}: {made['size']:,} bytes")
+        made = api.client.snapshots.create()
+        out.print(f"made snapshot {made.name}: {made.size:,} bytes")
         if output is not None:
-            _download(api, made["name"], output)
+            _download(api.client, made.name, output)
             out.print(f"downloaded to {output}")
 
 
-def _download(api: Api, name: str, output: Path) -> None:
-    """Only what is whole gets its name."""
-    part = output.with_name(output.name + ".part")
+def _download(client: Client, name: str, output: Path) -> None:
+    """Only what is whole, and verified, gets its name."""
+    part = output.with_name(output.name + ".unverified")
     try:
-        with part.open("wb") as file:
-            api.download(f"/snapshots/{quote(name, safe='')}", file)
-            file.flush()
-            os.fsync(file.fileno())
+        client.snapshots.download(name, part)
         archive.verify(part)
         part.replace(output)
     except StartError as error:

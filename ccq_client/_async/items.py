@@ -1,0 +1,169 @@
+"""The verbs on the items of one collection, beside those that search it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ccq_client._async.search import AsyncSearches
+from ccq_client.bulk import Batch, Bulk, Rows
+from ccq_client.calls import items as item_calls
+from ccq_client.calls.items import Ids
+from ccq_client.errors import CCQError, InputError
+from ccq_client.options import Filter
+from ccq_client.pool import each_async
+from ccq_client.progress import Progress, reporter
+from ccq_client.results import (
+    DEFAULT_LIMITS,
+    Deleted,
+    Facets,
+    Indexed,
+    Item,
+    ItemPage,
+    Payload,
+    PayloadSet,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class AsyncItems(AsyncSearches):
+    """The items of one collection. Made by `AsyncClient`, which is one itself, and by its `collection`."""
+
+    async def index(
+        self,
+        ids: Ids,
+        features: Mapping[str, ArrayLike],
+        payloads: Sequence[Mapping[str, Any] | None] | None = None,
+        *,
+        if_versions: Sequence[int | None] | None = None,
+        batch_items: int = 1000,
+        batch_bytes: int = 8 << 20,
+        concurrency: int = 1,
+        progress: bool | Callable[[Progress], None] = False,
+    ) -> Indexed:
+        """Index n items, in as many requests as they need. An item whose id is known is replaced.
+
+        Each request is stored whole or not at all, is sent again where that helps, and is done once all the same.
+
+        Parameters
+        ----------
+        ids:
+            n ids, each once; an integer means its decimal string.
+        features:
+            (n, P) arrays of any float or integer type by modality; row i of each is the same object. A row of NaN: the
+            object lacks the modality. Rows that lack all are left out.
+        payloads:
+            n JSON objects or None.
+        if_versions:
+            The version that each stored item must have, 0 for none to be there, None for any: if one of a request has
+            another, nothing of the request is stored (`VersionMismatchError`).
+        batch_items, batch_bytes:
+            Most items and bytes of a request, if the service allows as much.
+        concurrency:
+            Requests at one time. With more than 1 the order of insertion, which decides among equal distances, is not
+            quite that of the rows.
+        progress:
+            A function that is called after each request, or True for a bar on standard error.
+
+        Raises
+        ------
+        InputError
+            An array cannot be sent; nothing was.
+        IndexingError
+            Some rows were stored before a request failed.
+        ApiError, TransportError
+            The first request failed, and nothing was stored.
+        """
+        rows = Rows(ids, features, payloads, if_versions)
+        if concurrency < 1:
+            raise InputError(f"concurrency: expected 1 or more, got {concurrency}")
+        await self._check_dimensions(rows)
+        limits = await self._connection.limits()
+        bulk = Bulk(rows, limits, batch_items, batch_bytes, reporter(progress))
+
+        async def store(batch: Batch) -> None:
+            with bulk.sending(batch):
+                await self._connection.send(item_calls.index(self._root, batch.body))
+
+        try:
+            await each_async(store, bulk.batches(), concurrency)
+        except CCQError as error:
+            bulk.explain(error)
+            raise
+        except BaseException as error:  # interrupted, cancelled, or the user's own function failed
+            error.add_note(bulk.state())
+            raise
+        return bulk.summary()
+
+    async def facets(self, key: str, *, filter: Filter | None = None, limit: int = 10) -> Facets:  # noqa: A002
+        """Count the most frequent values under a key of payloads, of all items or of those that match a filter."""
+        return await self._connection.send(item_calls.facets(self._root, key, filter, limit))
+
+    async def get(self, item_id: str | int) -> Item:
+        """One item; `ItemNotFoundError` if there is none."""
+        return await self._connection.send(item_calls.get(self._root, item_id))
+
+    async def item_page(self, *, limit: int = 1000, cursor: str | None = None) -> ItemPage:
+        """Some items in order of insertion: the first, or those behind `next_cursor` of the page before."""
+        return await self._connection.send(item_calls.page(self._root, limit, cursor))
+
+    async def items(self, *, page: int = 1000) -> AsyncIterator[Item]:
+        """All items in order of insertion, asked for page by page as they are needed."""
+        cursor: str | None = None
+        while True:
+            found = await self.item_page(limit=page, cursor=cursor)
+            for item in found:
+                yield item
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
+    async def delete(
+        self,
+        ids: Ids | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002
+        idempotency_key: str | None = None,
+    ) -> Deleted:
+        """Delete items by ids, where those that are not there are passed over, or all that match a filter.
+
+        So many ids that the service takes them in several requests alone are deleted request by request. With
+        `idempotency_key`, a string that no other write has, the same call later does nothing but say what it did.
+        """
+        if (ids is None) == (filter is None):
+            raise InputError("expected exactly one of ids and filter")
+        if ids is None:
+            return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+        given = item_calls.plain_ids(ids)
+        limits = await self._connection.limits() if len(given) > 1 else DEFAULT_LIMITS
+        deleted, took_ms = 0, 0.0
+        for call in item_calls.deletes(self._root, given, limits, idempotency_key):
+            done = await self._connection.send(call)
+            deleted += done.deleted
+            took_ms += done.took_ms
+        return Deleted(deleted, took_ms)
+
+    async def set_payload(
+        self, item_id: str | int, payload: Payload, *, if_match: int | None = None, idempotency_key: str | None = None
+    ) -> PayloadSet:
+        """Replace the payload of an item, and nothing else.
+
+        With `if_match` only if the item has this version, else `VersionMismatchError`; `idempotency_key` as of
+        `delete`.
+        """
+        call = item_calls.set_payload(self._root, item_id, payload, if_match, idempotency_key)
+        return await self._connection.send(call)
+
+    async def _check_dimensions(self, rows: Rows) -> None:
+        """InputError if the vectors do not fit the model; what was known may be of a collection that is gone."""
+        known = (await self._connection.limits()).dimensions.get(self._collection)
+        if known is None:
+            return
+        try:
+            rows.check_dimensions(known, self._collection)
+        except InputError:
+            known = (await self._connection.limits(fresh=True)).dimensions.get(self._collection)
+            if known is not None:
+                rows.check_dimensions(known, self._collection)

@@ -1,0 +1,1 @@
+"""Made of `ccq_client._async` by `make client`."""

@@ -1,0 +1,119 @@
+# Made by `make client` of ccq_client/_async. Change that.
+"""The verbs on collections, models and snapshots."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from ccq_client._sync.connection import Connection
+from ccq_client.calls import admin
+from ccq_client.calls.admin import ModelFile
+from ccq_client.calls.call import Call
+from ccq_client.files import whole_file
+from ccq_client.results import Collection, Model, Snapshot
+
+
+class Collections:
+    """All collections of a service."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(
+        self,
+        name: str,
+        model: str,
+        *,
+        indexes: Sequence[str] | None = None,
+        keep: Literal["none", "float16", "int8"] | None = None,
+    ) -> Collection:
+        """Create a collection. If it is there with the same model, nothing changes but its indexes.
+
+        Parameters
+        ----------
+        name:
+            Of the collection.
+        model:
+            Name of the model that encodes its items and queries.
+        indexes:
+            Keys of payloads whose values are indexed, for filters; None: as they are.
+        keep:
+            How to keep features, for `rescore`; it stays as it was at first.
+        """
+        return self._connection.send(admin.create_collection(name, model, indexes, keep))
+
+    def get(self, name: str) -> Collection:
+        """One collection; `CollectionNotFoundError` if there is none."""
+        return self._connection.send(admin.get_collection(name))
+
+    def list(self) -> list[Collection]:
+        """All that the API key is good for."""
+        return self._connection.send(admin.list_collections())
+
+    def delete(self, name: str) -> None:
+        """Delete a collection with all its items."""
+        self._connection.send(admin.delete_collection(name))
+
+
+class Models:
+    """All models of a service."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def upload(self, name: str, file: ModelFile) -> Model:
+        """Upload a model: the path of its file, the file's bytes, an open file, or a `ccq_core.CCQ`."""
+        return self._connection.send(admin.upload_model(name, file))
+
+    def get(self, name: str) -> Model:
+        """One model; `ModelNotFoundError` if there is none."""
+        return self._connection.send(admin.get_model(name))
+
+    def list(self) -> list[Model]:
+        """All that the API key is good for."""
+        return self._connection.send(admin.list_models())
+
+    def download(self, name: str, path: str | Path) -> None:
+        """Write the file of a model to `path`, whole or not at all."""
+        _download(self._connection, admin.model_file(name), path)
+
+    def file(self, name: str) -> bytes:
+        """The file of a model."""
+        buffer = io.BytesIO()
+        self._connection.download(admin.model_file(name), buffer)
+        return buffer.getvalue()
+
+    def delete(self, name: str) -> None:
+        """Delete a model that no collection uses."""
+        self._connection.send(admin.delete_model(name))
+
+
+class Snapshots:
+    """All snapshots of a service. They need a key with the scope ``admin``, where there are keys."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(self) -> Snapshot:
+        """Make a snapshot of everything that the service holds."""
+        return self._connection.send(admin.create_snapshot())
+
+    def list(self) -> list[Snapshot]:
+        """All snapshots, the oldest first."""
+        return self._connection.send(admin.list_snapshots())
+
+    def download(self, name: str, path: str | Path) -> None:
+        """Write the file of a snapshot to `path`, whole or not at all; ``ccq restore`` verifies and uses it."""
+        _download(self._connection, admin.snapshot_file(name), path)
+
+    def delete(self, name: str) -> None:
+        """Delete a snapshot."""
+        self._connection.send(admin.delete_snapshot(name))
+
+
+def _download(connection: Connection, call: Call[None], path: str | Path) -> None:
+    with whole_file(Path(path)) as file:
+        connection.download(call, file)

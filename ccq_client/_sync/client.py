@@ -1,0 +1,172 @@
+# Made by `make client` of ccq_client/_async. Change that.
+"""The client: the verbs on the items of its collection, and the rest of the service."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import httpx
+
+from ccq_client._sync.admin import Collections, Models, Snapshots
+from ccq_client._sync.connection import Connection
+from ccq_client._sync.items import Items
+from ccq_client.calls import admin
+from ccq_client.calls.call import Call, to_json
+from ccq_client.errors import UnavailableError
+from ccq_client.in_process import AppTransport, AsgiApp
+from ccq_client.results import Limits
+from ccq_client.retrying import Retries
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+
+class Client(Items):
+    """A client of one CCQ service. Close it, or use it in `with`.
+
+    Parameters
+    ----------
+    url:
+        The root of the service; by default that of the variable CCQ_URL, else http://127.0.0.1:8000.
+    api_key:
+        A key of it, if it asks for one; by default that of the variable CCQ_API_KEY.
+    collection:
+        The collection whose items its own verbs act on; `collection` gives others.
+    timeout:
+        Seconds until a request without an answer is given up; by default a little more than the service itself takes
+        at most.
+    retries:
+        When to send a request again, or how often at most; 0 or None: never.
+    check_version:
+        Warn (`VersionWarning`) at the first request if the service is of another version than the client.
+    transport:
+        How requests are sent instead of over the network, for tests and the like.
+
+    Attributes
+    ----------
+    collections, models, snapshots:
+        The verbs on these.
+
+    Raises
+    ------
+    TransportError
+        The address is none.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        collection: str = "default",
+        timeout: float | httpx.Timeout = 75.0,
+        retries: Retries | int | None = Retries(),  # noqa: B008 (frozen)
+        check_version: bool = True,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        connection = Connection(
+            os.environ.get("CCQ_URL", DEFAULT_URL) if url is None else url,
+            api_key=os.environ.get("CCQ_API_KEY") if api_key is None else api_key,
+            timeout=timeout,
+            retries=Retries.of(retries),
+            check_version=check_version,
+            transport=transport,
+        )
+        super().__init__(connection, collection)
+        self.collections = Collections(connection)
+        self.models = Models(connection)
+        self.snapshots = Snapshots(connection)
+
+    @classmethod
+    def for_app(cls, app: AsgiApp, *, api_key: str | None = None, collection: str = "default") -> Self:
+        """A client of a service in this process, which starts at the first request and ends when it is closed.
+
+        Parameters
+        ----------
+        app:
+            An ASGI app, as ``service.app.create_app`` makes one.
+        api_key, collection:
+            As of the class.
+        """
+        return cls("http://in-process", api_key or "", collection=collection, transport=AppTransport(app))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The root of the service."""
+        return self._connection.url
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connection.close()
+
+    def collection(self, name: str) -> Items:
+        """The verbs on the items of another collection, over the same connections."""
+        return Items(self._connection, name)
+
+    def limits(self) -> Limits:
+        """What a request may be."""
+        return self._connection.limits(fresh=True)
+
+    def version(self) -> str:
+        """The version of the service."""
+        return self._connection.send(admin.version())
+
+    def ready(self) -> bool:
+        """Whether every collection is loaded, asked once; TransportError if nothing answers."""
+        try:
+            self._connection.send(admin.ready(), replace(self._connection.retries, times=0))
+        except UnavailableError:
+            return False
+        return True
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        """Return once every collection is loaded, also where the service is not even there yet.
+
+        Raises
+        ------
+        UnavailableError, TransportError
+            It took longer.
+        """
+        often = replace(self._connection.retries, times=sys.maxsize, first=0.05, longest=0.5, total=seconds)
+        self._connection.send(admin.ready(), often)
+
+    def request(
+        self,
+        method: Literal["GET", "PUT", "POST", "DELETE"],
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Send a request of one's own and return the JSON of the reply: for routes that have no verb here.
+
+        It is sent again like any other; a POST without an ``Idempotency-Key`` only where it was certainly not done.
+
+        Parameters
+        ----------
+        method, path:
+            As in HTTP; the path percent-encoded.
+        body:
+            A JSON value, or None for no body.
+        headers:
+            Those of this request alone.
+        """
+        content = None if body is None else to_json(body)
+        call = Call(method, path, _as_it_is, content, headers=headers or {}, repeatable=method != "POST")
+        return self._connection.send(call)
+
+
+def _as_it_is(data: Any) -> Any:
+    return data

@@ -1,0 +1,149 @@
+"""Feature vectors on their way to the service: checked, and as base64 of little-endian float32.
+
+NumPy is imported when the first vector is sent, not with the client.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ccq_client.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+_BLOCK = 4096
+
+
+def encode(row: NDArray[np.float32]) -> str:
+    """One vector (P,) as the service takes it."""
+    return base64.b64encode(row.tobytes()).decode("ascii")
+
+
+def vectors(features: Mapping[str, ArrayLike], where: str = "") -> dict[str, str]:
+    """One vector of each modality as the service takes it.
+
+    Parameters
+    ----------
+    features:
+        (P,) or (1, P) of any float or integer type, by modality.
+    where:
+        What to put before the name of a modality in a message.
+
+    Raises
+    ------
+    InputError
+        There is none, or one is no vector of finite numbers.
+    """
+    if not isinstance(features, Mapping) or not features:
+        raise InputError(f"{where or 'the query'}: expected features by modality, as in {{'text': vector}}")
+    found = {}
+    for name, given in features.items():
+        place = f"{where}{name}"
+        array = _numbers(place, given)
+        if array.ndim == 2 and len(array) == 1:
+            array = array[0]
+        if array.ndim != 1 or not array.size:
+            raise InputError(f"{place}: expected one vector of numbers, got an array of shape {array.shape}")
+        rows, present = _checked(place, array[None], 0)
+        if not present[0]:
+            raise InputError(f"{place}: expected numbers, got a vector of NaN")
+        found[name] = encode(rows[0])
+    return found
+
+
+class Features:
+    """Features of n objects, checked.
+
+    Parameters
+    ----------
+    features:
+        (n, P) of any float or integer type, by modality; row i of each is the same object. A row of NaN: the object
+        lacks the modality.
+
+    Attributes
+    ----------
+    n:
+        Number of objects.
+    dims:
+        P of each modality.
+    present:
+        (n,) bool: the objects that have any modality.
+
+    Raises
+    ------
+    InputError
+        An array is not as above.
+    """
+
+    def __init__(self, features: Mapping[str, ArrayLike]) -> None:
+        import numpy as np
+
+        if not isinstance(features, Mapping) or not features:
+            raise InputError("features: expected arrays by modality, as in {'image': array of shape (n, P)}")
+        self._arrays = {name: _numbers(f"features[{name!r}]", given) for name, given in features.items()}
+        for name, array in self._arrays.items():
+            if array.ndim != 2:
+                raise InputError(f"features[{name!r}]: expected an array of shape (n, P), got shape {array.shape}")
+        sizes = {name: len(array) for name, array in self._arrays.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"features: expected as many rows of each modality, got {sizes}")
+        self.n = next(iter(sizes.values()))
+        self.dims = {name: array.shape[1] for name, array in self._arrays.items()}
+        self.present = np.zeros(self.n, dtype=bool)
+        for start in range(0, self.n, _BLOCK):
+            for _, present in self._block(start).values():
+                self.present[start : start + _BLOCK] |= present
+
+    def encoded(self, rows: Sequence[int]) -> Iterator[dict[str, str]]:
+        """The vectors of some rows, ascending, as the service takes them, without those modalities that a row lacks."""
+        start, block = -1, {}
+        for row in rows:
+            if row // _BLOCK * _BLOCK != start:
+                start = row // _BLOCK * _BLOCK
+                block = self._block(start)
+            at = row - start
+            yield {name: encode(values[at]) for name, (values, present) in block.items() if present[at]}
+
+    def _block(self, start: int) -> dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]:
+        return {
+            name: _checked(f"features[{name!r}]", array[start : start + _BLOCK], start)
+            for name, array in self._arrays.items()
+        }
+
+
+def _numbers(place: str, given: ArrayLike) -> NDArray[Any]:
+    """An array of real numbers; float types that NumPy itself lacks (bfloat16) count."""
+    import numpy as np
+
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged, or on another device
+        raise InputError(f"{place}: expected an array of numbers: {error}") from None
+    if array.dtype.kind not in "fiu" and not (array.dtype.kind == "V" and "float" in array.dtype.name):
+        raise InputError(f"{place}: expected an array of numbers, got one of type {array.dtype}")
+    return array
+
+
+def _checked(place: str, array: NDArray[Any], start: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Rows (b, P) as little-endian float32, and which of them are not NaN; `start` is the number of the first."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(array, dtype="<f4")
+    finite = np.isfinite(rows)
+    if finite.all():
+        return rows, np.ones(len(rows), dtype=bool)
+    absent = np.isnan(rows).all(axis=1)
+    wrong = np.flatnonzero(~finite.all(axis=1) & ~absent)
+    if len(wrong):
+        row = int(wrong[0])
+        column = int(np.flatnonzero(~finite[row])[0])
+        raise InputError(
+            f"{place}: row {start + row}, number {column}: expected a finite number that float32 can hold, got "
+            f"{array[row, column]} (a row of NaN alone is an absent modality)"
+        )
+    return rows, ~absent

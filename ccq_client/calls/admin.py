@@ -1,0 +1,135 @@
+"""Requests about collections, models, snapshots and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol
+
+from ccq_client.calls.call import Call, nothing, segment, to_json
+from ccq_client.calls.items import root
+from ccq_client.errors import InputError
+from ccq_client.results import Collection, Limits, Modality, Model, Snapshot, make, moment
+
+FILE = "application/octet-stream"
+
+
+class HasBytes(Protocol):
+    """A model in memory, as `ccq_core.CCQ` is one."""
+
+    def to_bytes(self) -> bytes:
+        """Its file."""
+        ...
+
+
+ModelFile = str | Path | bytes | BinaryIO | HasBytes
+"""A model: the path of its file, the file's bytes, an open file, or the model itself."""
+
+
+def create_collection(
+    name: str, model: str, indexes: Sequence[str] | None, keep: Literal["none", "float16", "int8"] | None
+) -> Call[Collection]:
+    """Create a collection, or change its indexes."""
+    given: dict[str, Any] = {"model": model, "indexes": indexes, "keep": keep}
+    body = to_json({key: value for key, value in given.items() if value is not None})
+    return Call("PUT", root(name), _collection, body)
+
+
+def get_collection(name: str) -> Call[Collection]:
+    """One collection."""
+    return Call("GET", root(name), _collection)
+
+
+def list_collections() -> Call[list[Collection]]:
+    """All collections."""
+    return Call("GET", "/collections", lambda data: [_collection(entry) for entry in data["collections"]])
+
+
+def delete_collection(name: str) -> Call[None]:
+    """Delete a collection."""
+    return Call("DELETE", root(name), nothing)
+
+
+def upload_model(name: str, file: ModelFile) -> Call[Model]:
+    """Upload a model."""
+    return Call("PUT", f"/models/{segment(name)}", _model, _file_bytes(file), FILE)
+
+
+def get_model(name: str) -> Call[Model]:
+    """One model."""
+    return Call("GET", f"/models/{segment(name)}", _model)
+
+
+def model_file(name: str) -> Call[None]:
+    """The file of a model."""
+    return Call("GET", f"/models/{segment(name)}?file=true", nothing)
+
+
+def list_models() -> Call[list[Model]]:
+    """All models."""
+    return Call("GET", "/models", lambda data: [_model(entry) for entry in data["models"]])
+
+
+def delete_model(name: str) -> Call[None]:
+    """Delete a model."""
+    return Call("DELETE", f"/models/{segment(name)}", nothing)
+
+
+def create_snapshot() -> Call[Snapshot]:
+    """Make a snapshot; sent twice it would make two."""
+    return Call("POST", "/snapshots", _snapshot, repeatable=False)
+
+
+def list_snapshots() -> Call[list[Snapshot]]:
+    """All snapshots."""
+    return Call("GET", "/snapshots", lambda data: [_snapshot(entry) for entry in data["snapshots"]])
+
+
+def snapshot_file(name: str) -> Call[None]:
+    """The file of a snapshot."""
+    return Call("GET", f"/snapshots/{segment(name)}", nothing)
+
+
+def delete_snapshot(name: str) -> Call[None]:
+    """Delete a snapshot."""
+    return Call("DELETE", f"/snapshots/{segment(name)}", nothing)
+
+
+def limits() -> Call[Limits]:
+    """What a request may be."""
+    return Call("GET", "/limits", lambda data: make(Limits, data))
+
+
+def version() -> Call[str]:
+    """The version of the server."""
+    return Call("GET", "/version", lambda data: str(data["version"]))
+
+
+def ready() -> Call[str]:
+    """Ask whether every collection is loaded."""
+    return Call("GET", "/readyz", lambda data: str(data["status"]))
+
+
+def _collection(data: Any) -> Collection:
+    return make(Collection, data)
+
+
+def _model(data: Any) -> Model:
+    modalities = {name: make(Modality, entry) for name, entry in data["modalities"].items()}
+    return make(Model, data, created=moment(data["created"]), modalities=modalities)
+
+
+def _snapshot(data: Any) -> Snapshot:
+    return make(Snapshot, data, created=moment(data["created"]))
+
+
+def _file_bytes(file: ModelFile) -> bytes:
+    if isinstance(file, bytes):
+        return file
+    if isinstance(file, (str, Path)):
+        return Path(file).read_bytes()
+    if hasattr(file, "to_bytes"):
+        return file.to_bytes()
+    if hasattr(file, "read"):
+        return file.read()
+    raise InputError(f"expected a model, its file or the file's bytes, got {type(file).__name__}")

@@ -1,0 +1,83 @@
+"""What a request is, before anything sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import orjson
+
+from ccq_client.errors import InputError
+
+T = TypeVar("T")
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    Attributes
+    ----------
+    method, path:
+        As in HTTP; the path is percent-encoded.
+    parse:
+        Makes the result of the JSON of a successful reply, None where it has no body. TypeError, KeyError, ValueError
+        or AttributeError: that is no reply of the service.
+    body:
+        JSON, or a file.
+    headers:
+        Those of this request alone.
+    repeatable:
+        Whether to send it twice does what sending it once does.
+    """
+
+    method: str
+    path: str
+    parse: Callable[[Any], T]
+    body: bytes | None = None
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+
+    @property
+    def keyed(self) -> bool:
+        """Whether it has an idempotency key: then it is done once however often it is sent."""
+        return any(name.lower() == "idempotency-key" for name in self.headers)
+
+
+def segment(name: str) -> str:
+    """A name, or an id, as one part of a path; it may hold any character.
+
+    Raises
+    ------
+    InputError
+        It is empty, or no Unicode.
+    """
+    if not isinstance(name, str) or not name:
+        raise InputError(f"expected a name, got {name!r}")
+    try:
+        # A client that normalizes paths would take "." and ".." away.
+        return quote(name, safe="").replace(".", "%2E") if name.strip(".") == "" else quote(name, safe="")
+    except UnicodeEncodeError:
+        raise InputError(f"expected a name that is valid Unicode, got {name!r}") from None
+
+
+def to_json(value: Any, what: str = "the request") -> bytes:
+    """A value as JSON; NumPy numbers and arrays too.
+
+    Raises
+    ------
+    InputError
+        JSON has no such value.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except (orjson.JSONEncodeError, TypeError) as error:
+        raise InputError(f"{what} cannot be written as JSON: {error}") from None
+
+
+def nothing(_: Any) -> None:
+    """The result of a reply that says nothing."""

@@ -1,0 +1,57 @@
+"""Options that several verbs of search share, for type checkers and for `check_options`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+Filter = Mapping[str, Any]
+"""``{"must": [...], "should": [...], "must_not": [...]}``; docs/service.md has the conditions."""
+
+
+class RankingOptions(TypedDict, total=False):
+    """Where to search, and what of it to give.
+
+    Attributes
+    ----------
+    database:
+        A modality's name or ``pair``; several: one merged ranking. By default ``pair``, or the only modality.
+    filter:
+        Only items whose payload matches.
+    score_threshold:
+        Only results with a score of at least this.
+    with_payload:
+        Whether results have their payload, or the keys of what they have of it. By default they have it.
+    metric:
+        By default the model's.
+    """
+
+    database: str | Sequence[str]
+    filter: Filter
+    score_threshold: float
+    with_payload: bool | Sequence[str]
+    metric: Literal["cosine", "euclidean"]
+
+
+class SearchOptions(RankingOptions, total=False):
+    """The same, and how to rank anew.
+
+    Attributes
+    ----------
+    rescore:
+        Rank the nearest by codes anew, by the features that the collection keeps.
+    oversampling:
+        With `rescore`: how many times as many as are wanted are ranked anew; 4 by default.
+    """
+
+    rescore: bool
+    oversampling: float
+
+
+def check_options(options: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Those options that are not None; TypeError for one that is none of `known`, as for any other keyword."""
+    names = known.__annotations__
+    for name in options:
+        if name not in names:
+            raise TypeError(f"unexpected option {name!r}: expected one of {', '.join(names)}")
+    return {name: value for name, value in options.items() if value is not None}
