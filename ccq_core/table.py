@@ -147,6 +147,21 @@ class TableView:
             return code
         return None
 
+    def take(self, labels: Labels) -> tuple[NDArray[np.bool_], Codes]:
+        """The live rows with some strictly ascending labels (n,) int64.
+
+        Returns
+        -------
+        (n,) bool, which of the labels have a row; and (n, M + 1) uint8, their code rows, zeros where there is none.
+        """
+        present = np.zeros(len(labels), dtype=bool)
+        codes = np.zeros((len(labels), self.width), dtype=np.uint8)
+        for block, rows in self._find(labels):
+            at = np.searchsorted(labels, block.segment().labels(rows))
+            present[at] = True
+            codes[at] = block.codes[rows // GROUP, :, rows % GROUP]
+        return present, codes
+
     def arrays(self) -> tuple[Labels, Codes]:
         """Labels (rows,) and codes (rows, M + 1) of all live rows, in order of insertion; copies."""
         labels, codes = [np.empty(0, np.int64)], [np.empty((0, self.width), np.uint8)]

@@ -89,6 +89,11 @@ class Collection:
         """The collection as it was after the last write."""
         return self._view
 
+    @property
+    def model_checksum(self) -> str:
+        """SHA-256 of the model's file, in hex. It is read from the store, where no model in use is replaced."""
+        return self._store.model(self.record.model).checksum
+
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def upsert(self, items: Sequence[NewItem], codes: Codes, terms: Terms = ANY) -> Change:

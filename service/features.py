@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ccq_core import CCQ
 from ccq_core.errors import FeatureError, UnknownModalityError
-from ccq_core.features import FeatureSet, Float32, check_array
+from ccq_core.features import FeatureSet, Float32, check_array, check_features
 from service.errors import CoreInputError, Fault
 from service.places import Location, shorten
 
@@ -107,6 +107,26 @@ def read_vectors(
         masks[modality] = np.zeros(len(objects), dtype=bool)
         masks[modality][rows] = True
     return Vectors(FeatureSet(arrays, masks, len(objects)), locate, model_name)
+
+
+def vectors_of(
+    arrays: Mapping[str, NDArray[Any]], locate: Callable[[int], Location], model: CCQ, model_name: str
+) -> Vectors:
+    """Check feature vectors that are arrays (n, P) by modality already, with rows of NaN for absent modalities.
+
+    Raises
+    ------
+    CoreInputError
+        What `read_vectors` refuses, and an object that has no modality.
+    """
+    dims = model.dims
+    try:
+        return Vectors(check_features(arrays, dims), locate, model_name)
+    except UnknownModalityError as error:
+        reason = f"unknown modality {shorten(error.modality)}, expected {', '.join(dims)} (model {model_name})"
+        raise CoreInputError(error, Fault.at(locate(0), reason)) from None
+    except FeatureError as error:
+        raise _located(error, (*locate(error.row or 0), error.modality), model_name) from None
 
 
 def _stack(modality: str, values: Sequence[Any], dim: int) -> Float32:

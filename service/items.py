@@ -2,103 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from service.body import load_payload_body, parse
 from service.collection import Collection, View
-from service.encoding import encode_items
-from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError, VersionMismatchError
-from service.features import read_vectors
+from service.errors import Fault, InvalidRequestError, UnknownItemError, VersionMismatchError
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
-from service.places import pointer, shorten
-from service.records import Codes
+from service.places import shorten
 from service.responses import stored_payload
-from service.schemas.items import DeleteRequest, IndexRequest
+from service.schemas.items import DeleteRequest
 from service.settings import Settings
-from service.store.interface import Change, ItemRow, NewItem, Terms
+from service.store.interface import Change, ItemRow, Terms
 from service.writing import Asked, Written, write
 
 _BYTES_PER_ITEM = 100  # what is neither id nor payload
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Items that are checked and encoded, to be stored.
-
-    Attributes
-    ----------
-    versions:
-        By id: which version the stored item must have.
-    start:
-        A reading of `time.perf_counter`.
-    """
-
-    items: Sequence[NewItem]
-    codes: Codes
-    versions: Mapping[str, int]
-    start: float
-
-
-def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Prepared:
-    """Check and encode the items of an `IndexRequest`.
-
-    Raises
-    ------
-    RequestError
-        Any of those about bodies, features and ids.
-    """
-    start = time.perf_counter()
-    items = parse(body, IndexRequest, items=settings.max_batch_items).items
-    _refuse_duplicates([item.id for item in items])
-    payloads = dump_payloads(
-        [item.payload for item in items], lambda i: ("items", i, "payload"), body, settings.max_payload_bytes
-    )
-    vectors = read_vectors(
-        [item.features for item in items],
-        lambda i: ("items", i, "features"),
-        collection.model,
-        collection.record.model,
-    )
-    codes = encode_items(vectors, collection.model)
-    kept = [None] * len(items) if collection.kept is None else collection.kept.pack(vectors.features)
-    new = [NewItem(item.id, *rest) for item, *rest in zip(items, payloads, kept, strict=True)]
-    versions = {item.id: item.if_version for item in items if item.if_version is not None}
-    return Prepared(new, codes, versions, start)
-
-
-def store_items(collection: Collection, prepared: Prepared, asked: Asked | None = None) -> Written:
-    """Store items, all or none; an `IndexReply`.
-
-    Raises
-    ------
-    UnknownCollectionError
-        The collection was deleted meanwhile.
-    VersionMismatchError, KeyReusedError
-        Nothing was changed.
-    UnavailableError
-        From the store: nothing was changed.
-    """
-
-    def reply(_: Change) -> dict[str, Any]:
-        return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
-
-    try:
-        return write(
-            lambda terms: collection.upsert(prepared.items, prepared.codes, terms), reply, prepared.versions, asked
-        )
-    except VersionMismatchError as error:
-        i = next(i for i, item in enumerate(prepared.items) if item.id == error.item_id)
-        expected = prepared.versions[error.item_id]
-        fault = Fault.at(("items", i, "if_version"), error.detail)
-        raise VersionMismatchError(error.item_id, expected, error.current, [fault]) from None
 
 
 def delete_items(collection: Collection, body: bytes, settings: Settings, asked: Asked | None = None) -> Written:
@@ -191,31 +112,6 @@ def get_item(collection: Collection, item_id: str) -> dict[str, Any]:
     return _stored(view, row)
 
 
-def list_items(collection: Collection, limit: int, cursor: str | None, max_bytes: int) -> dict[str, Any]:
-    """An `ItemPage`: of `limit` items, or of fewer where these are long, but of one at least if there is one.
-
-    Raises
-    ------
-    InvalidRequestError
-        The cursor is not one that a page gave.
-    StorageError
-        A payload is damaged.
-    """
-    after = 0 if cursor is None else _from_cursor(cursor)
-    rows: list[ItemRow] = []
-    size = 0
-    with collection.read() as (view, snapshot):
-        for row in snapshot.page(after, limit + 1):
-            size += reply_bytes(row.id, row.payload)
-            if rows and (len(rows) == limit or size > max_bytes):
-                next_cursor = _to_cursor(rows[-1].seq)
-                break
-            rows.append(row)
-        else:
-            next_cursor = None
-    return {"items": [_stored(view, row) for row in rows], "next_cursor": next_cursor}
-
-
 def reply_bytes(item_id: str, payload: bytes | None) -> int:
     """About how many bytes of a reply an item takes."""
     return _BYTES_PER_ITEM + len(item_id) + len(payload or b"")
@@ -235,32 +131,6 @@ def _stored(view: View, row: ItemRow) -> dict[str, Any]:
     }
 
 
-def _refuse_duplicates(ids: list[str]) -> None:
-    if len(set(ids)) == len(ids):
-        return
-    first: dict[str, int] = {}
-    for i, item_id in enumerate(ids):
-        if item_id in first:
-            places = (("items", first[item_id], "id"), ("items", i, "id"))
-            detail = f"items[{first[item_id]}].id and items[{i}].id: the same id twice, {shorten(item_id)}"
-            raise DuplicateIdError(detail, [Fault(pointer(place), detail) for place in places])
-        first[item_id] = i
-
-
 def _unknown(collection: Collection, item_id: str) -> UnknownItemError:
     name = collection.record.name
     return UnknownItemError(item_id, name, [Fault("{id}", f"no item {shorten(item_id)}")])
-
-
-def _to_cursor(seq: int) -> str:
-    return base64.urlsafe_b64encode(struct.pack(">q", seq)).decode().rstrip("=")
-
-
-def _from_cursor(cursor: str) -> int:
-    try:
-        (seq,) = struct.unpack(">q", base64.b64decode(cursor + "=", altchars=b"-_", validate=True))
-    except (binascii.Error, struct.error, ValueError):
-        raise InvalidRequestError.from_faults(
-            [Fault("?cursor", f"cursor: expected the next_cursor of a page, got {shorten(cursor)}")]
-        ) from None
-    return int(seq)

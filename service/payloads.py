@@ -40,12 +40,41 @@ def dump_payloads(
     return dumped
 
 
+def dump_lines(lines: Sequence[bytes | None], locate: Callable[[int], Location], limit: int) -> list[bytes | None]:
+    """Payloads that are JSON texts of their own, as `dump_payloads` writes those of a body; None stays None.
+
+    Raises
+    ------
+    InvalidRequestError
+        Not an object or null, and what `dump_payloads` refuses.
+    """
+    objects = [None if line is None else _loaded(line, locate, i) for i, line in enumerate(lines)]
+    dumped = [_dump(payload, locate, i, limit) for i, payload in enumerate(objects)]
+    for i, data in enumerate(dumped):
+        if data is not None and has_huge_number(data):
+            try:
+                refuse_wide_integers(lines[i] or b"", [()])
+            except InvalidRequestError as error:
+                raise _refused(locate(i), error.detail) from None
+    return dumped
+
+
 def load_payload(item_id: str, data: bytes | None) -> Any:
     """An item's stored payload; StorageError if it is no longer the JSON that was stored."""
     try:
         return None if data is None else orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise StorageError(f"item {shorten(item_id)}: its stored payload is damaged; index the item again") from error
+
+
+def _loaded(line: bytes, locate: Callable[[int], Location], i: int) -> dict[str, Any] | None:
+    try:
+        payload = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise _refused(locate(i), f"not valid JSON ({error})") from None
+    if payload is not None and not isinstance(payload, dict):
+        raise _refused(locate(i), f"expected a JSON object or null, got {shorten(payload)}")
+    return payload
 
 
 def _dump(payload: Mapping[str, Any] | None, locate: Callable[[int], Location], i: int, limit: int) -> bytes | None:

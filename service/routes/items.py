@@ -12,7 +12,9 @@ from service import errors
 from service.body import json_body, payload_body, read_json
 from service.errors import Fault, InvalidRequestError
 from service.facets import count_values
-from service.items import delete_item, delete_items, get_item, list_items, prepare_items, set_payload, store_items
+from service.indexing import prepare_items, store_items
+from service.items import delete_item, delete_items, get_item, set_payload
+from service.listing import list_items
 from service.responses import Json, written
 from service.routes.common import (
     BODY_PROBLEMS,
@@ -59,6 +61,7 @@ FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
         *BODY_PROBLEMS,
         *FEATURE_PROBLEMS,
         errors.DuplicateIdError,
+        errors.CollectionConflictError,
         errors.VersionMismatchError,
         errors.KeyReusedError,
         *WRITE_PROBLEMS,
@@ -132,6 +135,10 @@ async def list_(
     name: CollectionName,
     limit: Annotated[int, Query(ge=1, description="How many items a page has; fewer if they are long.")] = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    with_codes: Annotated[bool, Query(description="Give the code rows of items.")] = False,
+    with_features: Annotated[
+        bool, Query(description="Give the features of items, for collections that keep them.")
+    ] = False,
 ) -> Response:
     """List items in order of insertion, page by page.
 
@@ -141,8 +148,9 @@ async def list_(
         fault = Fault("?limit", f"limit: expected at most {runtime.settings.max_limit}, got {limit}")
         raise InvalidRequestError.from_faults([fault])
     collection = runtime.catalog.collection(name)
+    most = runtime.settings.max_reply_bytes
     return await runtime.reads.run(
-        lambda: Json(list_items(collection, limit, cursor, runtime.settings.max_reply_bytes))
+        lambda: Json(list_items(collection, limit, cursor, most, codes=with_codes, features=with_features))
     )
 
 

@@ -27,6 +27,13 @@ Features = Annotated[
     dict[str, Vector],
     Field(min_length=1, description="Feature vectors by modality. One or several of the model's modalities."),
 ]
+ItemCodes = Annotated[
+    dict[str, str],
+    Field(
+        description="Code rows by database, in base64: one for each of the item's modalities and, if it has several, "
+        "`pair`; as `GET /items?with_codes=true` gives them."
+    ),
+]
 TookMs = Annotated[float, Field(description="Milliseconds that the work took, without network and queue.")]
 Payload = Annotated[
     dict[str, Any] | None,
@@ -41,7 +48,12 @@ class Item(Schema):
     """An item to index."""
 
     id: ItemId
-    features: Features
+    features: Features | None = None
+    codes: ItemCodes | None = Field(
+        None,
+        description="Instead of features: codes that a collection of the same model made of them. Every item of a "
+        "request has codes, or none. A collection that keeps features needs those as well.",
+    )
     payload: Payload = None
     if_version: int | None = Field(
         None,
@@ -55,6 +67,10 @@ class IndexRequest(Schema):
     """Items to index. An item whose id is known replaces the old one, and counts as newly inserted."""
 
     items: Several[Item] = Field(min_length=1, description="Indexed together or, if any is refused, not at all.")
+    model_checksum: str | None = Field(
+        None,
+        description="With `codes`: the `checksum` of the model that made them, which has to be the collection's.",
+    )
 
 
 class IndexReply(Schema):
@@ -97,7 +113,7 @@ class PayloadReply(Schema):
 
 
 class StoredItem(Schema):
-    """An item as it is stored. Of its features only the codes are kept, and these are not shown."""
+    """An item as it is stored."""
 
     id: str
     version: Version
@@ -107,8 +123,19 @@ class StoredItem(Schema):
     )
 
 
+class ListedItem(StoredItem):
+    """An item of a page."""
+
+    codes: ItemCodes | None = Field(None, description="Only `with_codes`: code rows by database, in base64.")
+    features: dict[str, str] | None = Field(
+        None,
+        description="Only `with_features`: kept features by modality, base64 of little-endian float32; with the "
+        "precision that they are kept with.",
+    )
+
+
 class ItemPage(Schema):
     """Items in order of insertion."""
 
-    items: list[StoredItem]
+    items: list[ListedItem]
     next_cursor: str | None = Field(description="`cursor` of the next page, or null after the last one.")

@@ -38,6 +38,9 @@ def check(view, rows, tables, k, allowed=None):
     if allowed is not None:
         rows = {label: code for label, code in rows.items() if label in set(allowed)}
         allowed = np.array(sorted(set(allowed)), dtype=np.int64)
+        present, codes = view.take(allowed)
+        assert present.tolist() == [label in rows for label in allowed.tolist()]
+        assert codes.tolist() == [list(rows.get(label, [0] * WIDTH)) for label in allowed.tolist()]
     for query, (labels, keys) in enumerate(view.search(tables, k, allowed)):
         assert list(zip(keys.tolist(), labels.tolist(), strict=True)) == expected(rows, tables, query, k)
 

@@ -9,7 +9,7 @@ import httpx
 import orjson
 import pytest
 
-from service.items import prepare_items, store_items
+from service.indexing import prepare_items, store_items
 from service.store import replies
 from service.store.sqlite import DATABASE_NAME
 from service.writing import Asked

@@ -453,4 +453,7 @@ def test_what_a_client_sent_is_quoted_only_in_part(steady):
         assert response.status_code == 422
         assert len(response.content) < 10_000
     assert len(steady.post("/search", {"query_id": "é" * 256}).content) < 10_000
-    assert len(assert_problem(steady.post("/index", {"items": [{}] * 500}), 422, "invalid_request")["errors"]) == 2
+    assert (
+        len(assert_problem(steady.post("/index", {"items": [{"features": 1}] * 500}), 422, "invalid_request")["errors"])
+        == 2
+    )

@@ -21,7 +21,7 @@ import pytest
 
 from service import archive, errors
 from service import snapshots as snapshots_module
-from service.items import prepare_items
+from service.indexing import prepare_items
 from service.middleware import _Exchange
 from service.restore import restore
 from service.schemas.snapshots import SnapshotInfo

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from service.errors import VersionMismatchError
-from service.items import get_item, prepare_items, set_payload, store_items
+from service.indexing import prepare_items, store_items
+from service.items import get_item, set_payload
 from service.schemas.items import PayloadReply
 from tests.service.harness import assert_problem, features, item
 
