@@ -35,11 +35,13 @@ class ApiError(Exception):
         self.retry_after = retry_after
 
 
+API_KEY = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")
+"""The option that says who asks."""
+
+
 def service_options(function: Function) -> Function:
     """Add the options that say which service is meant, and who asks."""
-    function = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")(
-        function
-    )
+    function = API_KEY(function)
     return click.option("--url", envvar="CCQ_URL", default=DEFAULT_URL, show_default=True, help="The service.")(
         function
     )
@@ -101,16 +103,22 @@ class Api:
         return reply
 
 
-def collection_path(collection: str, verb: str) -> str:
-    """The path of a collection's route; its name may hold any character."""
-    return f"/collections/{quote(collection, safe='', errors='surrogateescape').replace('.', '%2E')}/{verb}"
+def collection_path(collection: str, verb: str = "") -> str:
+    """The path of a collection, or of one of its routes; its name may hold any character."""
+    path = f"/collections/{quote(collection, safe='', errors='surrogateescape').replace('.', '%2E')}"
+    return f"{path}/{verb}" if verb else path
 
 
 def to_base64(row: NDArray[Any]) -> str | None:
     """One feature vector as the service takes it, little-endian float32; None for a row of NaN."""
-    if row.dtype.kind == "f" and np.isnan(row).all():
-        return None
-    return base64.b64encode(row.astype("<f4").tobytes()).decode()
+    return rows_to_base64(row[None])[0]
+
+
+def rows_to_base64(rows: NDArray[Any], dtype: str = "<f4") -> list[str | None]:
+    """Rows (n, P) of feature vectors, or with dtype ``u1`` of codes, as the service takes them; None for NaN alone."""
+    plain = np.ascontiguousarray(rows, dtype=dtype)
+    absent = np.isnan(plain).all(axis=1) if plain.dtype.kind == "f" else np.zeros(len(plain), dtype=bool)
+    return [None if none else base64.b64encode(row).decode() for row, none in zip(plain, absent.tolist(), strict=True)]
 
 
 def in_words(error: CCQError) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ccq_core import Progress as Trained
 
@@ -35,3 +35,18 @@ def training_progress(label: str) -> Iterator[Callable[[Trained], None]]:
         yield report
         # Converged: the bar is full even where fewer iterations were needed than allowed.
         progress.update(task, total=1, completed=1)
+
+
+@contextmanager
+def row_progress(label: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; yields what is told how many rows of all are done."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(label, total=rows)
+        yield lambda done: progress.update(task, completed=done)

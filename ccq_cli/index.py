@@ -2,135 +2,184 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
-import httpx
-import numpy as np
-import orjson
-from numpy.typing import NDArray
-from rich.progress import track
+from click.core import ParameterSource
 
-from ccq_cli.api import Api, ApiError, collection_option, collection_path, service_options, to_base64
-from ccq_cli.console import err, out
-from ccq_cli.data import DATA_HELP, read_features
-from ccq_core.errors import InvalidInputError
-from ccq_core.features import check_array
+from ccq_cli.api import Api, collection_option, service_options
+from ccq_cli.arrays import ArraySource, open_export
+from ccq_cli.console import err, out, row_progress
+from ccq_cli.data import is_parquet, read_features
+from ccq_cli.destinations import Destination, Directory, Service, open_directory
+from ccq_cli.inorder import in_order, stop_at_interrupt
+from ccq_cli.parquet import ParquetSource
+from ccq_cli.slices import Distinct, Slice, Source, check_payloads
+
+PER_REQUEST = 1000
+PER_COMMIT = 10_000
+
+HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or one
+FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train; or files FILE.parquet, with ids in a
+column `id`, a column of lists of floats for each modality, and all other columns as payload; or a directory or a
+.parquet file that `ccq export` wrote."""
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("index", epilog=DATA_HELP)
+@click.command("index", epilog=HELP)
 @click.argument("data", nargs=-1, required=True)
-@click.option("--ids", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Text file, one id a line.")
+@click.option("--ids", type=FILE, help="Text file, one id a line.")
 @click.option(
     "--payloads",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="Text file, one JSON object a line. An id in it is part of the payload; ids come from --ids.",
 )
-@click.option("--batch", type=click.IntRange(1), default=1000, show_default=True, help="Items per request.")
+@click.option("--items", type=FILE, help='Instead of both: text file, one {"id": ..., "payload": {...}} a line.')
+@click.option("--codes", is_flag=True, help="Store the codes of an export as they are; the model has to be the same.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    help=f"Rows in a request, {PER_REQUEST:,} by default; with --data in a commit, {PER_COMMIT:,} by default.",
+)
+@click.option("--in-flight", type=click.IntRange(1, 64), default=4, show_default=True, help="Requests at one time.")
+@click.option("--check/--no-check", default=True, show_default=True, help="Look at all rows before any is stored.")
+@click.option(
+    "--data",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Data directory to write to, which no server uses; instead of --url.",
+)
+@click.option("--model", type=FILE, help="With --data: model file of the collection, which is made if it is missing.")
+@click.option("--keep", type=click.Choice(["none", "float16", "int8"]), help="With --model: keep features.")
 @service_options
 @collection_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     data: tuple[str, ...],
     ids: Path | None,
     payloads: Path | None,
-    batch: int,
+    items: Path | None,
+    codes: bool,
+    batch: int | None,
+    in_flight: int,
+    check: bool,
+    directory: Path | None,
+    model: Path | None,
+    keep: str | None,
     url: str,
     api_key: str | None,
     collection: str,
 ) -> None:
-    """Send DATA to a running service.
+    """Store DATA in a running service, or in the data directory of one that does not run.
 
-    Without --ids the row numbers are the ids. An item whose id is known is replaced whole. Rows that have none of the
-    modalities are left out. Everything is checked before anything is sent.
+    Without ids the row numbers are the ids. An item whose id is known is replaced whole, so what was stopped may just
+    be done again. Rows that have none of the modalities are left out. Everything is checked before anything is stored.
     """
-    items = _read(data, ids, payloads)
-    sent = 0
-    with Api(url, api_key) as api:
-        starts = range(0, len(items.rows), batch)
-        try:
-            for lo in track(starts, description="indexing", console=err, transient=True, disable=not err.is_terminal):
-                part = items.rows[lo : lo + batch]
-                body = {"items": list(items.bodies(part))}
-                api.call("POST", collection_path(collection, "index"), body, replies=["indexed"])
-                sent += len(part)
-        except (ApiError, httpx.HTTPError, KeyboardInterrupt):
-            err.print(
-                f"stopped: the first {sent:,} of {len(items.rows):,} items are indexed, row {items.at(sent)} is next"
-            )
-            raise
-    left_out = items.total - len(items.rows)
+    if directory is not None and ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("expected --data or --url, got both")
+    if directory is None and (model is not None or keep is not None):
+        raise click.UsageError("--model and --keep are for --data; a service is told by PUT /collections/{collection}")
+    if keep is not None and model is None:
+        raise click.UsageError("--keep is for a new collection: expected --model too")
+    source = open_source(data, ids, payloads, items, codes=codes)
+    size = batch or (PER_REQUEST if directory is None else PER_COMMIT)
+    started = time.perf_counter()
+    with stop_at_interrupt() as stop:
+        opened: AbstractContextManager[Destination] = (
+            _open_service(url, api_key, collection, source, in_flight, stop)
+            if directory is None
+            else open_directory(directory, collection, model, keep)
+        )
+        with opened as to:
+            if check:
+                _check(source, stop)
+            stored = _store(source, to, size, stop, check=not check)
+    seconds = time.perf_counter() - started
+    left_out = source.rows - stored
     note = f"; {left_out:,} rows without features left out" if left_out else ""
-    out.print(f"indexed {sent:,} items into collection {collection}{note}")
-
-
-@dataclass(frozen=True)
-class Items:
-    """What is to be sent: arrays by modality, ids and payloads by row, and the rows that have any features."""
-
-    features: dict[str, NDArray[Any]]
-    ids: list[str]
-    payloads: list[orjson.Fragment] | None
-    rows: NDArray[np.intp]
-    total: int
-
-    def at(self, sent: int) -> int:
-        """The row that comes after `sent` items."""
-        return int(self.rows[sent]) if sent < len(self.rows) else self.total
-
-    def bodies(self, rows: NDArray[np.intp]) -> Iterator[dict[str, Any]]:
-        """Some rows as the service takes them."""
-        for row in rows.tolist():
-            vectors = {name: to_base64(array[row]) for name, array in self.features.items()}
-            item: dict[str, Any] = {
-                "id": self.ids[row],
-                "features": {name: vector for name, vector in vectors.items() if vector is not None},
-            }
-            if self.payloads is not None:
-                item["payload"] = self.payloads[row]
-            yield item
-
-
-def _read(data: tuple[str, ...], ids: Path | None, payloads: Path | None) -> Items:
-    features = read_features(data)
-    sizes = {name: len(array) for name, array in features.items()}
-    total = next(iter(sizes.values()))
-    if set(sizes.values()) != {total}:
-        raise InvalidInputError(f"the modalities have different numbers of rows: {sizes}")
-    names = [str(row) for row in range(total)] if ids is None else _lines(ids, total)
-    seen: dict[str, int] = {}
-    for row, name in enumerate(names):
-        if name in seen:
-            raise InvalidInputError(f"{ids}: lines {seen[name] + 1} and {row + 1} are both {name!r}")
-        seen[name] = row
-    # The same check as in training, so that a bad row is named by its number in the file.
-    present = np.logical_or.reduce([check_array(name, array)[1] for name, array in features.items()])
-    details = (
-        None if payloads is None else [_payload(payloads, i, line) for i, line in enumerate(_lines(payloads, total))]
+    out.print(
+        f"indexed {stored:,} items into collection {collection}{note} "
+        f"({seconds:.1f} s, {stored / seconds:,.0f} items/s)"
     )
-    return Items(features, names, details, np.flatnonzero(present), total)
 
 
-def _payload(path: Path, row: int, line: str) -> orjson.Fragment:
-    """A line that is a JSON object, as it stands: its numbers may be longer than those of Python or orjson."""
+def open_source(
+    data: tuple[str, ...], ids: Path | None, payloads: Path | None, items: Path | None, *, codes: bool
+) -> Source:
+    """What the words of the command line name; what cannot be read is told by the errors of its kind."""
+    if items is not None and (ids is not None or payloads is not None):
+        raise click.UsageError("expected --items, or --ids and --payloads, got both")
+    lines = ids is not None or payloads is not None or items is not None
+    exported = len(data) == 1 and Path(data[0]).is_dir()
+    if exported or all(is_parquet(word) for word in data):
+        if lines:
+            raise click.UsageError("ids and payloads are in the files: --ids, --payloads and --items are for arrays")
+        return open_export(Path(data[0]), codes=codes) if exported else ParquetSource(data, codes=codes)
+    if codes:
+        raise click.UsageError("--codes is for what `ccq export` wrote: a directory, or a .parquet file")
+    return ArraySource(read_features(data), ids, payloads, items)
+
+
+@contextmanager
+def _open_service(
+    url: str, api_key: str | None, collection: str, source: Source, in_flight: int, stop: threading.Event
+) -> Iterator[Service]:
+    with Api(url, api_key) as api:
+        yield Service(api, collection, source, in_flight, stop)
+
+
+def _check(source: Source, stop: threading.Event) -> None:
+    """Look at all rows; InvalidInputError names the file and row of the first fault."""
+    distinct = Distinct(source, PER_COMMIT)
+    with row_progress("checking", source.rows) as progress:
+        for part in source.slices(PER_COMMIT):
+            check_payloads(source, part)
+            distinct.check(part)
+            progress(part.end)
+            if stop.is_set():
+                raise click.Abort
+
+
+def _store(source: Source, to: Destination, size: int, stop: threading.Event, *, check: bool) -> int:
+    """Store all items, or those before an error or a Ctrl-C, and then say which; returns their number.
+
+    Parameters
+    ----------
+    size:
+        How many rows are stored at a time.
+    check:
+        Whether ids are still to be compared.
+    """
+    distinct = Distinct(source, size)
+    items = row = 0
+
+    def slices() -> Iterator[Slice]:
+        for part in source.slices(size):
+            if stop.is_set():
+                return
+            if check:
+                distinct.check(part)
+            yield part
+
+    def tell() -> None:
+        others = "" if isinstance(to, Directory) or to.threads == 1 else "; some behind it may be stored too"
+        err.print(f"stopped: the first {items:,} items are stored, row {row:,} of {source.rows:,} is next{others}")
+
     try:
-        payload = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInputError(f"{path}: line {row + 1}: not valid JSON ({error})") from None
-    if payload is not None and not isinstance(payload, dict):
-        raise InvalidInputError(f"{path}: line {row + 1}: expected a JSON object, got {line[:60]}")
-    return orjson.Fragment(line)
-
-
-def _lines(path: Path, rows: int) -> list[str]:
-    try:
-        # Not splitlines(), which also splits at characters that may stand in an id or in JSON.
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{path}: not UTF-8 ({error})") from None
-    lines = [line.removesuffix("\r") for line in lines]
-    if len(lines) != rows:
-        raise InvalidInputError(f"{path}: expected {rows} lines, one for each row of the features, got {len(lines)}")
-    return lines
+        with row_progress("indexing", source.rows) as progress:
+            for part, prepared in in_order(lambda part: (part, to.prepare(part)), slices(), to.threads):
+                to.store(prepared)
+                items, row = items + len(part), part.end
+                progress(row)
+    except BaseException:
+        tell()
+        raise
+    if row < source.rows:  # it was interrupted
+        tell()
+        raise click.Abort
+    return items

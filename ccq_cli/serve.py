@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
+from ccq_cli.settings import read_settings
 from service.errors import StartError
 from service.restore import restore
 from service.server import serve
-from service.settings import Settings
 
 
 @click.command("serve")
@@ -43,12 +42,10 @@ def command(model: Path | None, snapshot: Path | None, until_eof: bool, **flags:
     try:
         if until_eof:
             threading.Thread(target=_stop_at_eof, name="ccq-eof", daemon=True).start()
-        settings = Settings(**{name: value for name, value in flags.items() if value is not None})
+        settings = read_settings(**flags)
         if snapshot is not None:
             restore(snapshot, settings.data)
         serve(settings, model)
-    except ValidationError as error:
-        raise click.ClickException("\n".join(_setting(found) for found in error.errors())) from None
     except StartError as error:
         raise click.ClickException(str(error)) from None
 
@@ -57,10 +54,3 @@ def _stop_at_eof() -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _setting(found: Any) -> str:
-    name = str(found["loc"][0])
-    if found["type"] == "missing":
-        return f"{name}: give --{name} or set CCQ_{name.upper()}"
-    return f"{name}: {found['msg']}, got {found['input']!r} (CCQ_{name.upper()})"

@@ -116,9 +116,9 @@ class ParquetBatches:
     def __iter__(self) -> Iterator[Batch]:
         seen: set[str] = set()
         for path in self._paths:
-            for batch in _arrow_batches(path, self.rows, list(self.columns.values())):
+            for batch in arrow_batches(path, self.rows, list(self.columns.values())):
                 arrays = {
-                    name: _rows_of_lists(batch.column(column), f"{path}: column {column!r}")
+                    name: rows_of_lists(batch.column(column), f"{path}: column {column!r}")
                     for name, column in self.columns.items()
                 }
                 given = {name: array for name, array in arrays.items() if array is not None}
@@ -131,34 +131,57 @@ class ParquetBatches:
                 raise InvalidInputError(f"{', '.join(self._paths)}: column {column!r} has only nulls")
 
 
-def _arrow_batches(path: str, rows: int, columns: list[str]) -> Iterator[Any]:
+def arrow_batches(path: str, rows: int, columns: list[str] | None) -> Iterator[Any]:
+    """Record batches of a Parquet file, of up to `rows` rows; of all columns if `columns` is None.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read.
+    """
+    parquet = parquet_module()
     import pyarrow
 
     try:
-        with _parquet().ParquetFile(path) as file:
+        with parquet.ParquetFile(path) as file:
             yield from file.iter_batches(rows, columns=columns)
     except (pyarrow.ArrowException, OSError) as error:
         raise InvalidInputError(f"{path}: not a readable Parquet file ({' '.join(str(error).split())})") from None
 
 
-def parquet_columns(path: Path_) -> list[str]:
-    """Names of the columns that hold lists of numbers."""
+def arrow_schema(path: Path_) -> tuple[Any, int]:
+    """The Arrow schema of a Parquet file, and its number of rows.
+
+    Raises
+    ------
+    FileNotFoundError, InvalidInputError
+        It is missing, or no Parquet file.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(2, "No such file", os.fspath(path))
-    parquet = _parquet()
+    parquet = parquet_module()
     import pyarrow
 
     try:
-        schema = parquet.read_schema(path)
+        with parquet.ParquetFile(path) as file:
+            return file.schema_arrow, int(file.metadata.num_rows)
     except (pyarrow.ArrowException, OSError) as error:
         raise InvalidInputError(f"{os.fspath(path)}: not a readable Parquet file ({error})") from None
-    types = pyarrow.types
-    return [
-        field.name
-        for field in schema
-        if (types.is_list(field.type) or types.is_large_list(field.type) or types.is_fixed_size_list(field.type))
-        and (types.is_floating(field.type.value_type) or types.is_integer(field.type.value_type))
-    ]
+
+
+def parquet_columns(path: Path_) -> list[str]:
+    """Names of the columns that hold lists of numbers."""
+    schema, _ = arrow_schema(path)
+    return [field.name for field in schema if holds_lists(field.type)]
+
+
+def holds_lists(kind: Any, *, integers: bool = True) -> bool:
+    """Whether an Arrow type is that of lists of floats, or of integers too."""
+    from pyarrow import types
+
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return False
+    return bool(types.is_floating(kind.value_type) or (integers and types.is_integer(kind.value_type)))
 
 
 @dataclass(frozen=True)
@@ -210,7 +233,8 @@ def _read(stream: BinaryIO, file: _NpyFile, rows: int) -> NDArray[Any]:
     return part.reshape(rows, file.shape[1])
 
 
-def _parquet() -> Any:
+def parquet_module() -> Any:
+    """pyarrow.parquet; InvalidInputError says how to install it."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -218,7 +242,7 @@ def _parquet() -> Any:
     return parquet
 
 
-def _rows_of_lists(column: Any, place: str) -> NDArray[Any] | None:
+def rows_of_lists(column: Any, place: str) -> NDArray[Any] | None:
     """An Arrow array of lists as (n, P) numbers, rows of NaN for nulls; None where there are only these."""
     from pyarrow import compute
 

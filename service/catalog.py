@@ -146,6 +146,13 @@ class Catalog:
         """One collection, loaded; raises what `entry` and `Entry.loaded` raise. Quick: no lock, no disk."""
         return self.entry(name).loaded()
 
+    def load(self, name: str) -> Collection:
+        """One collection, loaded at once, for programs that need no other; raises what reading it raises."""
+        entry = self.entry(name)
+        if entry.collection is None:
+            self._load(entry)
+        return entry.loaded()
+
     def create_collection(
         self, name: str, model: str, indexes: Sequence[str] | None = None, keep: str | None = None
     ) -> tuple[Entry, bool]:

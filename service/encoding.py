@@ -32,5 +32,6 @@ def encode_items(vectors: Vectors, model: CCQ) -> Codes:
             if database == PAIR:
                 rows[chosen, i] = model.encode(vectors.marked(chosen))
             else:
-                rows[chosen, i] = model.encode({database: vectors.features.arrays[database][chosen]})
+                array = vectors.features.arrays[database]
+                rows[chosen, i] = model.encode({database: array if mask.all() else array[chosen]})
     return Codes(present, rows)

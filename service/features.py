@@ -40,11 +40,19 @@ class Vectors:
     model_name: str
 
     def marked(self, rows: Rows) -> dict[str, Float32]:
-        """Features of some objects as `CCQ.encode` and `CCQ.project` take them: rows of NaN for absent modalities."""
+        """Features of some objects as `CCQ.encode` and `CCQ.project` take them: rows of NaN for absent modalities.
+
+        Parameters
+        ----------
+        rows:
+            Their numbers, strictly ascending.
+        """
         marked = {}
         for modality, array in self.features.arrays.items():
             present = self.features.present[modality][rows]
-            if present.any():
+            if present.all():
+                marked[modality] = array if len(rows) == len(array) else array[rows]
+            elif present.any():
                 marked[modality] = np.where(present[:, None], array[rows], np.float32(np.nan))
         return marked
 

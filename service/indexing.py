@@ -20,7 +20,7 @@ from service.payloads import dump_lines, dump_payloads
 from service.places import Location, path, pointer, shorten
 from service.records import Codes
 from service.schemas.items import IndexRequest
-from service.schemas.names import check_id
+from service.schemas.names import MAX_ID_BYTES, check_id
 from service.settings import Settings
 from service.store.interface import Change, NewItem
 from service.writing import Asked, Written, write
@@ -112,6 +112,8 @@ def prepare_arrays(collection: Collection, arrays: Arrays, settings: Settings) -
     """Check and encode items that are arrays, as `prepare_items` does those of a request; raises what that raises."""
     start = time.perf_counter()
     for i, item_id in enumerate(arrays.ids):
+        if 0 < len(item_id) <= MAX_ID_BYTES // 4:  # no character takes more than four bytes
+            continue
         try:
             check_id(item_id)
         except ValueError as error:

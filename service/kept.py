@@ -41,20 +41,19 @@ class KeptLayout:
     def pack(self, features: FeatureSet) -> list[bytes]:
         """A record for each item."""
         present = np.zeros((features.n, len(self.dims)), dtype=bool)
-        columns: list[NDArray[np.uint8] | None] = []
+        columns: dict[int, NDArray[np.uint8]] = {}
         for i, name in enumerate(self.dims):
-            if name not in features.arrays:
-                columns.append(None)
-                continue
-            present[:, i] = features.present[name]
-            columns.append(self._packed(features.arrays[name]))
+            if name in features.arrays:
+                present[:, i] = features.present[name]
+                columns[i] = self._packed(features.arrays[name])
         masks = np.packbits(present, axis=1, bitorder="little")
-        records = []
-        for row in range(features.n):
-            held = (
-                column[row] for column, has in zip(columns, present[row], strict=True) if has and column is not None
-            )
-            records.append(b"".join(part.tobytes() for part in (masks[row], *held)))
+        records = [b""] * features.n
+        for kind in np.unique(present, axis=0):  # records with the same modalities are one array
+            rows = np.flatnonzero((present == kind).all(axis=1))
+            table = np.concatenate([masks[rows], *(columns[i][rows] for i in np.flatnonzero(kind).tolist())], axis=1)
+            joined, size = table.tobytes(), table.shape[1]
+            for at, row in enumerate(rows.tolist()):
+                records[row] = joined[at * size : (at + 1) * size]
         return records
 
     def unpack(self, records: Sequence[bytes]) -> FeatureSet:

@@ -48,14 +48,15 @@ def dump_lines(lines: Sequence[bytes | None], locate: Callable[[int], Location],
     InvalidRequestError
         Not an object or null, and what `dump_payloads` refuses.
     """
-    objects = [None if line is None else _loaded(line, locate, i) for i, line in enumerate(lines)]
-    dumped = [_dump(payload, locate, i, limit) for i, payload in enumerate(objects)]
-    for i, data in enumerate(dumped):
-        if data is not None and has_huge_number(data):
+    dumped: list[bytes | None] = []
+    for i, line in enumerate(lines):  # one by one: thousands of objects at a time would keep the garbage collector busy
+        data = None if line is None else _dump(_loaded(line, locate, i), locate, i, limit)
+        if line is not None and data is not None and has_huge_number(data):
             try:
-                refuse_wide_integers(lines[i] or b"", [()])
+                refuse_wide_integers(line, [()])
             except InvalidRequestError as error:
                 raise _refused(locate(i), error.detail) from None
+        dumped.append(data)
     return dumped
 
 

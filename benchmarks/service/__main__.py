@@ -1,6 +1,8 @@
 """`python -m benchmarks.service store DIR` and `python -m benchmarks.service lua FILE`; then, with `ccq serve`:
 
 wrk -t1 -c64 -d10s --latency -s FILE http://127.0.0.1:8000
+
+`python -m benchmarks.service bulk DIR` measures bulk import and export by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import click
 import numpy as np
 import orjson
 
+from benchmarks.service.bulk import bulk
 from ccq_core import CCQ
 from service.records import Codes, Layout
 from service.store.interface import Change, NewItem
@@ -33,6 +36,9 @@ end
 @click.group()
 def main() -> None:
     """Make what the service is measured with."""
+
+
+main.add_command(bulk)
 
 
 @main.command()

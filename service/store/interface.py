@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +49,7 @@ class CollectionRecord:
     keep: str = "none"
 
 
-@dataclass(frozen=True)
-class NewItem:
+class NewItem(NamedTuple):
     """An item to store; `payload` is JSON, `kept` a record of features where the collection keeps them."""
 
     id: str

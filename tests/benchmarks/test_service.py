@@ -1,6 +1,9 @@
 """What the service is measured with."""
 
+import re
+
 import orjson
+import pytest
 from click.testing import CliRunner
 
 from benchmarks.service.__main__ import main
@@ -22,3 +25,12 @@ def test_a_store_and_its_queries(tmp_path):
         assert [hit["payload"]["c"] for hit in hits] == [wanted["match"]["value"]] * (wanted["match"]["value"] < 300)
     finally:
         service.close()
+
+
+@pytest.mark.parametrize("options", [["--keep", "int8"], ["--online"], ["--modalities", "1"]])
+def test_bulk_import_and_export(tmp_path, options):
+    result = CliRunner().invoke(main, ["bulk", str(tmp_path), "--items", "300", "--bits", "16", *options])
+    assert result.exit_code == 0, result.output
+    for what in ("index", "export", "on disk", "in memory"):
+        assert re.search(rf"^{what}.*: -?[0-9,.]+ ", result.output, re.MULTILINE), result.output
+    assert len((tmp_path / "exported" / "items.jsonl").read_bytes().splitlines()) == 300

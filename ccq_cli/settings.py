@@ -1,0 +1,60 @@
+"""Data directories that verbs open as a server does, and the settings for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from service.errors import DirectoryInUseError, ServiceError
+from service.runtime import Runtime
+from service.settings import Settings
+
+
+def read_settings(**flags: Any) -> Settings:
+    """Settings from the environment, and from flags, which come first; ClickException says which are wrong."""
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        raise click.ClickException("\n".join(_words(found) for found in error.errors())) from None
+
+
+@contextmanager
+def open_runtime(data: Path, instead: str) -> Iterator[Runtime]:
+    """A data directory as a server opens it; nothing is loaded. No server may use it meanwhile.
+
+    Parameters
+    ----------
+    data:
+        Made if it is missing.
+    instead:
+        How the caller can name a running service.
+
+    Raises
+    ------
+    click.ClickException
+        Another process uses the directory, or it cannot be used; and for whatever the service raises within.
+    """
+    try:
+        try:
+            runtime = Runtime.open(read_settings(data=data))
+        except DirectoryInUseError as error:
+            reason = f"{error}, or name the service that uses it by {instead}"
+            raise click.ClickException(reason) from None
+        try:
+            yield runtime
+        finally:
+            runtime.close()
+    except ServiceError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _words(found: Any) -> str:
+    name = str(found["loc"][0])
+    if found["type"] == "missing":
+        return f"{name}: give --{name} or set CCQ_{name.upper()}"
+    return f"{name}: {found['msg']}, got {found['input']!r} (CCQ_{name.upper()})"
