@@ -64,7 +64,7 @@ class Service:
 
     def prepare(self, part: Slice) -> None:
         """Send a slice, again where the service asks for that; ApiError, or httpx.HTTPError."""
-        if not len(part) or self._stop.is_set():
+        if not len(part):
             return
         check_payloads(self._source, part)
         body = _body(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -52,11 +53,8 @@ def bulk(directory: Path, items: int, bits: int, modalities: int, keep: str, onl
         _timed("index", items, ["index", *words, *lines, "--data", data, "--model", model, "--keep", keep])
     size = sum(file.stat().st_size for file in data.iterdir() if file.is_file())
     click.echo(f"on disk: {size / items:.1f} bytes an item")
-    before = _resident()
-    runtime = Runtime.open(Settings(data=data))
-    runtime.catalog.load("default")
-    click.echo(f"in memory: {(_resident() - before) / items:.1f} bytes an item")
-    runtime.close()
+    with multiprocessing.get_context("spawn").Pool(1) as fresh:
+        click.echo(f"in memory: {fresh.apply(_bytes_to_load, (data,)) / items:.1f} bytes an item")
     _timed("export", items, ["export", data, out])
 
 
@@ -103,6 +101,17 @@ def _service(data: Path, model: Path) -> Iterator[str]:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _bytes_to_load(data: Path) -> int:
+    """How much memory a process needs for the items of a data directory, beside what it needs without."""
+    runtime = Runtime.open(Settings(data=data))
+    try:
+        before = _resident()
+        runtime.catalog.load("default")
+        return _resident() - before
+    finally:
+        runtime.close()
 
 
 def _resident() -> int:

@@ -275,3 +275,25 @@ def test_other_refusals_end_it(busy, rows, status):
     said = refused("index", *words, "--url", url, "--batch", 10, "--in-flight", 1)
     assert f"{status} busy: later" in said
     assert "stopped: the first 9 items are stored, row 10 of 60 is next\n" in said
+
+
+def test_an_interrupt_ends_the_patience(busy, rows):
+    words, _ = rows
+    busy.answers = [(200, {}), (503, {"Retry-After": "600"})]
+    url = f"http://127.0.0.1:{busy.server_port}"
+    command = [sys.executable, "-m", "ccq_cli", "index", *map(str, words), "--url", url]
+    process = subprocess.Popen([*command, "--batch", "10", "--in-flight", "1"], stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while len(busy.times) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    assert "stopped: the first 9 items are stored, row 10 of 60 is next\n" in said
+    assert busy.taken == [[f"item {i}" for i in range(1, 10)]]
