@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -18,6 +19,8 @@ from ccq_client import CCQError, Client, TransportError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Method = Literal["GET", "PUT", "POST", "DELETE"]
+_TRIES = 30
+_LONGEST_PAUSE = 10.0
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 
@@ -101,6 +104,32 @@ class Api:
         if not isinstance(reply, dict) or not reply.keys() >= set(replies):
             raise ApiError(f"{self.client.url}{path}: the answer is not that of a CCQ service")
         return reply
+
+    def insist(
+        self,
+        method: Method,
+        path: str,
+        body: Any = None,
+        replies: Collection[str] = (),
+        pause: Callable[[float], object] = time.sleep,
+    ) -> Any:
+        """What `call` returns, asked for again where the service says when to.
+
+        Parameters
+        ----------
+        pause:
+            Waits for some seconds; returns something true to give up.
+        """
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                return self.call(method, path, body, replies)
+            except ApiError as error:
+                # The longer it takes, the more patience: all that wait would come again at one time.
+                seconds = max(error.retry_after or 0, min(0.1 * 2 ** (tried - 1), _LONGEST_PAUSE))
+                if error.retry_after is None or tried == _TRIES or pause(seconds):
+                    raise
 
 
 def collection_path(collection: str, verb: str = "") -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from threadpoolctl import threadpool_limits
 
-from ccq_cli.api import Api, ApiError, collection_path, rows_to_base64
+from ccq_cli.api import Api, collection_path, rows_to_base64
 from ccq_cli.settings import open_runtime
 from ccq_cli.slices import Slice, Source, check_payloads
 from service.collection import Collection
@@ -23,9 +23,6 @@ from service.givencodes import check_model
 from service.indexing import Arrays, Prepared, prepare_arrays, store_items
 from service.schemas.names import NAME_PATTERN, NAME_RULE
 from service.settings import Settings
-
-_TRIES = 30
-_LONGEST_PAUSE = 10.0
 
 
 class Destination(Protocol):
@@ -68,18 +65,7 @@ class Service:
             return
         check_payloads(self._source, part)
         body = _body(part)
-        for tried in range(_TRIES):
-            try:
-                self._api.call("POST", self._path, body, replies=["indexed"])
-            except ApiError as error:
-                if error.retry_after is None or tried == _TRIES - 1:
-                    raise
-                # The longer it takes, the more patience: all that wait would come again at one time.
-                pause = max(error.retry_after, min(0.1 * 2**tried, _LONGEST_PAUSE))
-                if self._stop.wait(pause):
-                    raise
-            else:
-                return
+        self._api.insist("POST", self._path, body, replies=["indexed"], pause=self._stop.wait)
 
     def store(self, prepared: None) -> None:
         """Nothing is left to do: the reply said that the items are durable."""

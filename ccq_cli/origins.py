@@ -143,7 +143,7 @@ class ServiceOrigin:
         cursor: str | None = ""
         while cursor is not None:
             query = f"?limit={self._limit}&with_codes=true{features}" + (f"&cursor={cursor}" if cursor else "")
-            page = self._api.call("GET", self._path + query, replies=["items", "next_cursor"])
+            page = self._api.insist("GET", self._path + query, replies=["items", "next_cursor"])
             if page["items"]:
                 yield self._stored(page["items"])
             cursor = page["next_cursor"]

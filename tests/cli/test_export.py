@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from ccq_cli.api import Api, ApiError
 from ccq_cli.origins import DirectoryOrigin
 from ccq_core import CCQ
 from tests.cli.bulk import PAYLOADS, create_collection, ok, refused, stored
@@ -115,3 +116,20 @@ def test_exports_with_a_part_that_is_none(directory, files, tmp_path, name):
     assert name in said
     (out / name).unlink()
     assert name in refused("index", out, *new)
+
+
+def test_a_page_is_asked_for_again_where_the_service_is_busy(directory, rows, url, tmp_path, monkeypatch):
+    words, _ = rows
+    create_collection(url, "busy")
+    ok("index", *words, "--url", url, "--collection", "busy", "--in-flight", 1)
+    call, refusals = Api.call, []
+
+    def sometimes(self, method, path, *rest, **options):
+        if "/items?" in path and len(refusals) < 2:
+            refusals.append(path)
+            raise ApiError("503 busy: later", 0.0)
+        return call(self, method, path, *rest, **options)
+
+    monkeypatch.setattr(Api, "call", sometimes)
+    assert "exported 58 items" in ok("export", url, tmp_path / "out", "--collection", "busy")
+    assert refusals == refusals[:1] * 2
