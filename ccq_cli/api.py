@@ -100,7 +100,7 @@ class Api:
         try:
             reply = self.client.request(method, path, body)
         except CCQError as error:
-            raise ApiError(in_words(error), getattr(error, "retry_after", None)) from None
+            raise ApiError(in_words(error), _patience(error)) from None
         if not isinstance(reply, dict) or not reply.keys() >= set(replies):
             raise ApiError(f"{self.client.url}{path}: the answer is not that of a CCQ service")
         return reply
@@ -148,6 +148,14 @@ def rows_to_base64(rows: NDArray[Any], dtype: str = "<f4") -> list[str | None]:
     plain = np.ascontiguousarray(rows, dtype=dtype)
     absent = np.isnan(plain).all(axis=1) if plain.dtype.kind == "f" else np.zeros(len(plain), dtype=bool)
     return [None if none else base64.b64encode(row).decode() for row, none in zip(plain, absent.tolist(), strict=True)]
+
+
+def _patience(error: CCQError) -> float | None:
+    """Seconds after which to ask again makes sense; None where it does not."""
+    if not isinstance(error, ClientApiError):
+        return None
+    # Who limits rates means to be asked again, also without saying when.
+    return 1.0 if error.status == httpx.codes.TOO_MANY_REQUESTS and error.retry_after is None else error.retry_after
 
 
 def in_words(error: CCQError) -> str:
