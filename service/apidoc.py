@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from service.problems import Problem
-from service.schemas.admin import CollectionRequest
+from service.schemas.admin import CollectionRequest, ReencodeRequest
 from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
@@ -36,13 +36,23 @@ TAGS = [
 ]
 
 # Bodies that routes read themselves (see `service.body`), so FastAPI does not know them.
-BODIES = (IndexRequest, SearchRequest, FacetRequest, DeleteRequest, CollectionRequest, TrainingRequest, Problem)
+BODIES = (
+    IndexRequest,
+    SearchRequest,
+    FacetRequest,
+    DeleteRequest,
+    CollectionRequest,
+    ReencodeRequest,
+    TrainingRequest,
+    Problem,
+)
 _REFERENCE = "#/components/schemas/{model}"
 
 
 def operation_id(route: APIRoute) -> str:
     """A name that generated clients can use for a method: ``items_search``, ``collection_items_search``."""
-    prefix = "collection_" if route.path.startswith("/collections/{collection}/") else ""
+    items = route.tags[0] == "items"
+    prefix = "collection_" if items and route.path.startswith("/collections/{collection}/") else ""
     return f"{prefix}{route.tags[0]}_{route.name.rstrip('_')}"
 
 

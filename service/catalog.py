@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ from service.errors import (
     UnknownCollectionError,
     UnknownModelError,
 )
+from service.reencoding import Progress as Reencoding
+from service.reencoding import Reencoded, kept_for, reencode
 from service.store.interface import CollectionRecord, ModelRecord, Store
 from service.traits import KnownTraits, Traits, stored_model
 
@@ -38,6 +40,8 @@ class Entry:
 
     Attributes
     ----------
+    stored:
+        The collection as it was when it became known.
     indexes:
         Payload keys that are indexed.
     collection:
@@ -48,12 +52,17 @@ class Entry:
         Items loaded so far, and of all; zeros before loading began.
     """
 
-    record: CollectionRecord
+    stored: CollectionRecord
     indexes: list[str]
     collection: Collection | None = None
     failure: str | None = None
     done: int = 0
     total: int = 0
+
+    @property
+    def record(self) -> CollectionRecord:
+        """The collection as it is now."""
+        return self.stored if self.collection is None else self.collection.record
 
     def loaded(self) -> Collection:
         """The collection; CollectionLoadingError or CollectionFailedError if it cannot be used."""
@@ -177,6 +186,25 @@ class Catalog:
             self._store.drop_collection(self.entry(name).record)
             del self._entries[name]
 
+    def check_reencoding(self, name: str, model: str) -> str:
+        """Whether a collection can be encoded anew by a model, as far as can be told before: the name of its model now.
+
+        Raises
+        ------
+        ReencodeError, UnknownModelError
+            It cannot.
+        UnknownCollectionError, CollectionLoadingError, CollectionFailedError
+            As from `collection`.
+        """
+        collection = self.collection(name)
+        _, traits = self.model(model)
+        kept_for(collection, model, {name: modality["dim"] for name, modality in traits.modalities.items()})
+        return collection.record.model
+
+    def reencode(self, name: str, model: str, progress: Reencoding, check: Callable[[], None]) -> Reencoded:
+        """Encode a collection anew by another model; see `service.reencoding`, also for what it raises."""
+        return reencode(self.collection(name), self._store, model, self._model_of, progress, check)
+
     # -- models ----------------------------------------------------------------------------------------------------
 
     def models(self) -> list[tuple[ModelRecord, Traits]]:
@@ -227,8 +255,8 @@ class Catalog:
     def _model_of(self, record: CollectionRecord) -> CCQ:
         """A collection's model, shared with those that use it already: while one does, it cannot be replaced."""
         for entry in self.entries():
-            if entry.collection is not None and entry.record.model == record.model:
-                return entry.collection.model
+            if entry.collection is not None and (coder := entry.collection.view.coder).record.model == record.model:
+                return coder.model
         return stored_model(record.model, self._store.model_file(record.model)[1])
 
     # -- loading ---------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
     │   ├── UnknownSnapshotError (KeyError)
+    │   ├── ReencodingError                 the collection is being encoded with another model already
+    │   ├── ReencodeError                   the collection cannot be encoded with that model
     │   ├── SnapshotInProgressError         another snapshot is being made
     │   ├── UnknownJobError (KeyError)
     │   ├── JobsFullError                   as many jobs wait as may
@@ -263,6 +265,14 @@ class UnknownJobError(RequestError, KeyError):
 
 class JobsFullError(RequestError):
     """As many jobs as the settings allow are queued or running."""
+
+
+class ReencodingError(RequestError):
+    """The collection is being encoded with another model already."""
+
+
+class ReencodeError(RequestError):
+    """The collection cannot be encoded with that model: it keeps no features, or the model needs others."""
 
 
 class VersionMismatchError(RequestError):

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.body import load_payload_body, parse
-from service.collection import Collection, View
+from service.collection import Collection, Encoded
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, UnknownItemError, VersionMismatchError
-from service.features import read_vectors
+from service.features import Vectors, read_vectors
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
 from service.places import pointer, shorten
-from service.records import Codes
 from service.responses import stored_payload
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.settings import Settings
-from service.store.interface import Change, ItemRow, NewItem, Terms
+from service.store.interface import Change, ItemRow, ModelChanged, NewItem, Terms
+from service.tables import View
 from service.writing import Asked, Written, write
 
 _BYTES_PER_ITEM = 100  # what is neither id nor payload
@@ -35,6 +35,8 @@ class Prepared:
 
     Attributes
     ----------
+    vectors, encoded:
+        Their features, and their codes.
     versions:
         By id: which version the stored item must have.
     start:
@@ -42,7 +44,8 @@ class Prepared:
     """
 
     items: Sequence[NewItem]
-    codes: Codes
+    vectors: Vectors
+    encoded: Encoded
     versions: Mapping[str, int]
     start: float
 
@@ -61,24 +64,27 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
     payloads = dump_payloads(
         [item.payload for item in items], lambda i: ("items", i, "payload"), body, settings.max_payload_bytes
     )
+    coder = collection.view.coder
     vectors = read_vectors(
         [item.features for item in items],
         lambda i: ("items", i, "features"),
-        collection.model,
-        collection.record.model,
+        coder.model,
+        coder.record.model,
     )
-    codes = encode_items(vectors, collection.model)
+    encoded = Encoded(encode_items(vectors, coder.model), coder)
     kept = [None] * len(items) if collection.kept is None else collection.kept.pack(vectors.features)
     new = [NewItem(item.id, *rest) for item, *rest in zip(items, payloads, kept, strict=True)]
     versions = {item.id: item.if_version for item in items if item.if_version is not None}
-    return Prepared(new, codes, versions, start)
+    return Prepared(new, vectors, encoded, versions, start)
 
 
 def store_items(collection: Collection, prepared: Prepared, asked: Asked | None = None) -> Written:
-    """Store items, all or none; an `IndexReply`.
+    """Store items, all or none; an `IndexReply`. They are encoded again if the collection got another model meanwhile.
 
     Raises
     ------
+    CoreInputError
+        Features that its new model cannot map.
     UnknownCollectionError
         The collection was deleted meanwhile.
     VersionMismatchError, KeyReusedError
@@ -90,10 +96,19 @@ def store_items(collection: Collection, prepared: Prepared, asked: Asked | None 
     def reply(_: Change) -> dict[str, Any]:
         return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
 
+    encoded = prepared.encoded
+
+    def upsert(terms: Terms) -> Change:
+        nonlocal encoded
+        while True:
+            try:
+                return collection.upsert(prepared.items, encoded, terms)
+            except ModelChanged:
+                coder = collection.view.coder
+                encoded = Encoded(encode_items(prepared.vectors, coder.model), coder)
+
     try:
-        return write(
-            lambda terms: collection.upsert(prepared.items, prepared.codes, terms), reply, prepared.versions, asked
-        )
+        return write(upsert, reply, prepared.versions, asked)
     except VersionMismatchError as error:
         i = next(i for i, item in enumerate(prepared.items) if item.id == error.item_id)
         expected = prepared.versions[error.item_id]

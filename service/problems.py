@@ -80,6 +80,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
     errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
     errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),
+    errors.ReencodingError: Kind(409, "reencode_in_progress", "The collection is being encoded anew"),
+    errors.ReencodeError: Kind(422, "cannot_reencode", "The collection cannot be encoded with this model"),
     errors.UnknownJobError: Kind(404, "job_not_found", "There is no such job"),
     errors.JobsFullError: Kind(409, "jobs_full", "Too many jobs are waiting"),
     errors.VersionMismatchError: Kind(412, "version_mismatch", "An item is of another version"),

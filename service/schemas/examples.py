@@ -60,3 +60,5 @@ TRAINING = {
         "held_out": 0.05,
     },
 }
+
+REENCODE: dict[str, Any] = {"with a model that was trained again": {"model": "wiki-32-b"}}

@@ -12,6 +12,8 @@ import apsw
 import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.discarded import DISCARDED_SCHEMA
+from service.store.generations import STAGING_SCHEMA
 from service.store.jobs import JOBS_SCHEMA
 from service.store.postings import INDEXED_KEYS_SCHEMA
 from service.store.replies import REPLIES_SCHEMA
@@ -20,7 +22,7 @@ from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -42,11 +44,14 @@ CREATE TABLE collections (
     model TEXT NOT NULL REFERENCES models (name),
     version INTEGER NOT NULL DEFAULT 0,
     items INTEGER NOT NULL DEFAULT 0,
-    keep TEXT NOT NULL DEFAULT 'none'
+    keep TEXT NOT NULL DEFAULT 'none',
+    generation INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
 {REPLIES_SCHEMA}
 {JOBS_SCHEMA}
+{STAGING_SCHEMA}
+{DISCARDED_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 

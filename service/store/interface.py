@@ -40,13 +40,15 @@ class ModelRecord:
 class CollectionRecord:
     """A stored collection. `number` is never used twice, so a collection made anew is another one.
 
-    `keep`: how features are kept (see `service.kept`), or ``none``.
+    `keep`: how features are kept (see `service.kept`), or ``none``. `generation`: another number for each model that it
+    has had; codes of one generation mean nothing to another.
     """
 
     number: int
     name: str
     model: str
     keep: str = "none"
+    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Copied:
 
 
 Publish = Callable[[Change], None]
+Finish = Callable[[Seqs, list[bytes], Seqs], bytes]
+"""Encodes the last items: see `Staging.adopt`."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,10 @@ class DoneBefore(Exception):  # noqa: N818 (no error)
         self.reply = reply
 
 
+class ModelChanged(Exception):  # noqa: N818 (no error)
+    """Codes are of a generation that the collection has no longer; nothing was changed. They are to be made anew."""
+
+
 @dataclass(frozen=True)
 class Terms:
     """On what terms items are written. They are looked at within the transaction, so no other write comes between.
@@ -147,6 +155,7 @@ class Snapshot(Protocol):
     """One collection at one moment, whatever is written meanwhile. For one thread; one iteration at a time."""
 
     version: int
+    record: CollectionRecord
 
     def count(self) -> int:
         """Number of items."""
@@ -195,6 +204,42 @@ class Snapshot(Protocol):
 
     def existing(self, key: str) -> Seqs | None:
         """Those of the items that have anything under a key; None if not indexed."""
+
+
+class Staging(Protocol):
+    """Codes of another model, gathered beside those that a collection has, in order of insertion. For one thread.
+
+    `record`: the collection as it is to be. All methods may raise what those of `Store` may, UnknownCollectionError if
+    the collection is gone, and StorageError once this was abandoned.
+    """
+
+    record: CollectionRecord
+
+    def rest(self, limit: int) -> tuple[Seqs, list[bytes]]:
+        """Sequence numbers and kept features of the next `limit` items that are not staged; of fewer at the end."""
+
+    def add(self, seqs: Seqs, data: bytes) -> tuple[Seqs, bytes]:
+        """Stage the code records of what `rest` gave; those that were not deleted meanwhile, and their records."""
+
+    def staged(self) -> AbstractContextManager[Snapshot]:
+        """The collection at this moment, except that `codes` and `gone` are what is staged."""
+
+    def adopt(self, most: int, finish: Finish, publish: Publish) -> Change | None:
+        """In one write, stage the rest and make what is staged the collection's codes, and the model its model.
+
+        Parameters
+        ----------
+        most:
+            How many items may be left; if more are, nothing is done, and the result is None.
+        finish:
+            Gives the joined code records of the items that are left, from their sequence numbers and kept features; and
+            is told the ascending sequence numbers of all that was staged and deleted since. Maybe called twice.
+        publish:
+            As for every write. Its version is the next one of the collection; no item is added or removed.
+        """
+
+    def abandon(self) -> None:
+        """Let go of what is staged, if it was not adopted."""
 
 
 class Store(Protocol):
@@ -263,7 +308,8 @@ class Store(Protocol):
         """Store items with distinct ids, in this order; those whose id is known replace the old ones.
 
         `codes`: their code records, of one length each, joined. Raises UnknownCollectionError if the collection is
-        gone; and as every write that has terms VersionMismatchError, KeyReusedError or DoneBefore.
+        gone, ModelChanged if it is of another generation than in `record`; and as every write that has terms
+        VersionMismatchError, KeyReusedError or DoneBefore.
         """
 
     def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish, terms: Terms = ANY) -> Change:
@@ -287,6 +333,14 @@ class Store(Protocol):
         """Replace the payload (JSON) of an item, which keeps its place and its codes.
 
         Raises UnknownItemError if there is none of this id, and what `upsert` raises.
+        """
+
+    def stage(self, record: CollectionRecord, model: str) -> Staging:
+        """Begin to gather codes of another model for a collection that keeps features.
+
+        Until they are adopted or abandoned the model stays. What was not adopted when a store is opened is abandoned.
+
+        Raises UnknownCollectionError, UnknownModelError, or ReencodingError if some are being gathered already.
         """
 
     def exclusively(self, work: Callable[[], T]) -> T:
