@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.problems import Problem
 from service.schemas.admin import CollectionRequest, ReencodeRequest
+from service.schemas.aliases import AliasRequest
 from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
@@ -29,6 +30,7 @@ Every response has an `X-Request-Id`: the request's own, if it sent a sane one.
 TAGS = [
     {"name": "items", "description": "Index, search, read and delete items."},
     {"name": "collections", "description": "Collections of items that one model encodes."},
+    {"name": "aliases", "description": "Other names of collections."},
     {"name": "models", "description": "Models, as `ccq train` makes them."},
     {"name": "snapshots", "description": "Copies of everything that the server holds."},
     {"name": "jobs", "description": "Work in the background."},
@@ -44,6 +46,7 @@ BODIES = (
     CollectionRequest,
     ReencodeRequest,
     TrainingRequest,
+    AliasRequest,
     Problem,
 )
 _REFERENCE = "#/components/schemas/{model}"

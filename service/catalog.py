@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ccq_core import CCQ
 from service.collection import Collection
 from service.errors import (
+    AliasConflictError,
     CollectionFailedError,
     CollectionLoadingError,
     DefaultModelError,
@@ -88,6 +89,7 @@ class Catalog:
         self._changing = threading.Lock()
         self._traits = KnownTraits(store)
         self._entries = {record.name: Entry(record, store.indexed_keys(record)) for record in store.collections()}
+        self._aliases = store.aliases.all()  # replaced, and never written to
         self._stopping = threading.Event()
         self._loader: threading.Thread | None = None
 
@@ -103,6 +105,7 @@ class Catalog:
         ModelFileError
             The file is no usable model.
         """
+        collection = self.own_name(collection)
         entry = self._entries.get(collection)
         try:
             if entry is not None and entry.record.model != model:
@@ -164,7 +167,7 @@ class Catalog:
 
         Raises
         ------
-        UnknownModelError, CollectionConflictError
+        UnknownModelError, CollectionConflictError, AliasConflictError
         """
         with self._changing:
             record, new = self._store.create_collection(name, model, indexes or (), keep)
@@ -181,8 +184,19 @@ class Catalog:
             return entry, new
 
     def drop_collection(self, name: str) -> None:
-        """Delete a collection with all its items; UnknownCollectionError if there is none of this name."""
+        """Delete a collection with all its items.
+
+        Raises
+        ------
+        UnknownCollectionError
+            There is none of this name.
+        AliasConflictError
+            The name is an alias, or an alias leads to the collection.
+        """
         with self._changing:
+            if name in self._aliases:
+                means = self._aliases[name]
+                raise AliasConflictError(f"expected a collection to delete, got {name!r}, an alias of {means!r}")
             self._store.drop_collection(self.entry(name).record)
             del self._entries[name]
 
@@ -204,6 +218,29 @@ class Catalog:
     def reencode(self, name: str, model: str, progress: Reencoding, check: Callable[[], None]) -> Reencoded:
         """Encode a collection anew by another model; see `service.reencoding`, also for what it raises."""
         return reencode(self.collection(name), self._store, model, self._model_of, progress, check)
+
+    # -- aliases ---------------------------------------------------------------------------------------------------
+
+    def own_name(self, name: str) -> str:
+        """The name of the collection that a name means: an alias the one that it leads to, any other name itself."""
+        return self._aliases.get(name, name)
+
+    def aliases(self) -> Mapping[str, str]:
+        """All aliases, by name, and the names of their collections."""
+        return self._aliases
+
+    def put_alias(self, alias: str, collection: str) -> bool:
+        """Let an alias lead to a collection; whether it is new. UnknownCollectionError, or AliasConflictError."""
+        with self._changing:
+            new = self._store.aliases.put(alias, collection)
+            self._aliases = self._store.aliases.all()
+            return new
+
+    def delete_alias(self, alias: str) -> None:
+        """Delete an alias; UnknownAliasError if there is none of this name."""
+        with self._changing:
+            self._store.aliases.delete(alias)
+            self._aliases = self._store.aliases.all()
 
     # -- models ----------------------------------------------------------------------------------------------------
 

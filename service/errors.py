@@ -32,6 +32,8 @@
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── UnknownAliasError (KeyError)
+    │   ├── AliasConflictError              a name would be an alias and a collection, or an alias would lead nowhere
     │   ├── UnknownSnapshotError (KeyError)
     │   ├── ReencodingError                 the collection is being encoded with another model already
     │   ├── ReencodeError                   the collection cannot be encoded with that model
@@ -243,6 +245,17 @@ class CollectionConflictError(RequestError):
 
 class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
+
+
+class UnknownAliasError(RequestError, KeyError):
+    """There is no alias of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no alias {name!r}; PUT /aliases/{name} creates it")
+
+
+class AliasConflictError(RequestError):
+    """A name would be that of an alias and of a collection, or an alias would lead to no collection."""
 
 
 class UnknownSnapshotError(RequestError, KeyError):

@@ -78,6 +78,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.UnknownItemError: Kind(404, "item_not_found", "There is no such item"),
     errors.CollectionConflictError: Kind(409, "collection_conflict", "The collection is another than that"),
     errors.ModelInUseError: Kind(409, "model_in_use", "The model is in use"),
+    errors.UnknownAliasError: Kind(404, "alias_not_found", "There is no such alias"),
+    errors.AliasConflictError: Kind(409, "alias_conflict", "An alias is in the way"),
     errors.UnknownSnapshotError: Kind(404, "snapshot_not_found", "There is no such snapshot"),
     errors.SnapshotInProgressError: Kind(409, "snapshot_in_progress", "Another snapshot is being made"),
     errors.ReencodingError: Kind(409, "reencode_in_progress", "The collection is being encoded anew"),

@@ -20,6 +20,7 @@ from service.routes.common import (
     COLLECTION_PROBLEMS,
     STORE_PROBLEMS,
     WRITE_PROBLEMS,
+    MeantCollection,
     NamedCollection,
     RuntimeArg,
 )
@@ -43,7 +44,13 @@ async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     "/{collection}",
     dependencies=[needs("admin")],
     response_model=CollectionInfo,
-    responses=guarded(*BODY_PROBLEMS, errors.UnknownModelError, errors.CollectionConflictError, *WRITE_PROBLEMS)
+    responses=guarded(
+        *BODY_PROBLEMS,
+        errors.UnknownModelError,
+        errors.CollectionConflictError,
+        errors.AliasConflictError,
+        *WRITE_PROBLEMS,
+    )
     | {201: {"model": CollectionInfo, "description": "It is new."}},
     openapi_extra=json_body(CollectionRequest, **examples.COLLECTION),
 )
@@ -59,7 +66,7 @@ async def put(request: Request, runtime: RuntimeArg, collection: NamedCollection
     response_model=CollectionInfo,
     responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError),
 )
-async def get(runtime: RuntimeArg, collection: NamedCollection) -> Response:
+async def get(runtime: RuntimeArg, collection: MeantCollection) -> Response:
     """One collection."""
     return Json(describe(runtime.catalog.entry(collection)))
 
@@ -68,10 +75,12 @@ async def get(runtime: RuntimeArg, collection: NamedCollection) -> Response:
     "/{collection}",
     dependencies=[needs("admin")],
     status_code=204,
-    responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError, *WRITE_PROBLEMS),
+    responses=guarded(
+        errors.UnknownCollectionError, errors.AliasConflictError, errors.InvalidRequestError, *WRITE_PROBLEMS
+    ),
 )
 async def delete(runtime: RuntimeArg, collection: NamedCollection) -> Response:
-    """Delete a collection with all its items. Its model stays."""
+    """Delete a collection with all its items, by its own name, and while no alias leads to it. Its model stays."""
     await runtime.writes.run(runtime.catalog.drop_collection, collection)
     return Response(status_code=204)
 
@@ -92,7 +101,7 @@ async def delete(runtime: RuntimeArg, collection: NamedCollection) -> Response:
     ),
     openapi_extra=json_body(ReencodeRequest, **examples.REENCODE),
 )
-async def reencode(request: Request, runtime: RuntimeArg, caller: CallerArg, collection: NamedCollection) -> Response:
+async def reencode(request: Request, runtime: RuntimeArg, caller: CallerArg, collection: MeantCollection) -> Response:
     """Encode all items anew by another model, from the features that the collection keeps, as a job.
 
     Searches and writes go on meanwhile, with the model that there was; at its end they go over to the other at once.

@@ -16,7 +16,7 @@ from ccq_core import CCQ
 from ccq_core.errors import CCQError
 from service.errors import DatabaseError, UnavailableError
 from service.records import Layout
-from service.store import discarded, generations, listed, segments
+from service.store import aliases, discarded, generations, listed, segments
 from service.store.connection import open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import CollectionRecord, Seqs
@@ -128,7 +128,7 @@ def _codes(db: apsw.Cursor, record: CollectionRecord, layouts: dict[str, Layout]
 
 
 def _misplaced(db: apsw.Cursor) -> list[str]:
-    """Tables of codes that are missing, or belong to no generation."""
+    """Tables of codes that are missing, or belong to no generation; and aliases that lead nowhere."""
     known = discarded.names(db)
     for record in listed.every(db):
         for one in (record, generations.of(db, record)):
@@ -136,5 +136,6 @@ def _misplaced(db: apsw.Cursor) -> list[str]:
                 known |= {segments.codes_table(one), segments.gone_table(one)}
     sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name GLOB 'codes_*' OR name GLOB 'gone_*')"
     found = {str(name) for (name,) in db.execute(sql)}
-    faults = [f"table {name} is missing" for name in sorted(known - found)]
+    faults = [f"alias {alias!r} leads to no collection, or is one" for alias in aliases.astray(db)]
+    faults += [f"table {name} is missing" for name in sorted(known - found)]
     return faults + [f"table {name} belongs to no collection" for name in sorted(found - known)]

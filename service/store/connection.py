@@ -12,6 +12,7 @@ import apsw
 import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.aliases import ALIASES_SCHEMA
 from service.store.discarded import DISCARDED_SCHEMA
 from service.store.generations import STAGING_SCHEMA
 from service.store.jobs import JOBS_SCHEMA
@@ -50,6 +51,7 @@ CREATE TABLE collections (
 {INDEXED_KEYS_SCHEMA}
 {REPLIES_SCHEMA}
 {JOBS_SCHEMA}
+{ALIASES_SCHEMA}
 {STAGING_SCHEMA}
 {DISCARDED_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};

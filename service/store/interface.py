@@ -206,6 +206,22 @@ class Snapshot(Protocol):
         """Those of the items that have anything under a key; None if not indexed."""
 
 
+class AliasStore(Protocol):
+    """Other names of collections. May raise what a store raises."""
+
+    def all(self) -> dict[str, str]:
+        """Aliases, and the names of their collections; by alias."""
+
+    def put(self, alias: str, collection: str) -> bool:
+        """Let an alias lead to a collection; whether it is new.
+
+        Raises UnknownCollectionError, or AliasConflictError if the alias is a collection, or the collection an alias.
+        """
+
+    def delete(self, alias: str) -> None:
+        """Delete an alias; UnknownAliasError if there is none of this name."""
+
+
 class Staging(Protocol):
     """Codes of another model, gathered beside those that a collection has, in order of insertion. For one thread.
 
@@ -252,11 +268,12 @@ class Store(Protocol):
 
     Attributes
     ----------
-    jobs:
-        Background jobs.
+    jobs, aliases:
+        Background jobs, and other names of collections.
     """
 
     jobs: JobStore
+    aliases: AliasStore
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go of everything."""
@@ -283,8 +300,8 @@ class Store(Protocol):
 
         `keep`: how it keeps features; None: as it does, or not at all.
 
-        Raises UnknownModelError, or CollectionConflictError if the collection exists with another model, or keeps
-        features in another way than `keep`.
+        Raises UnknownModelError, AliasConflictError if the name is that of an alias, or CollectionConflictError if the
+        collection exists with another model, or keeps features in another way than `keep`.
         """
 
     def collections(self) -> list[CollectionRecord]:
@@ -300,7 +317,10 @@ class Store(Protocol):
         """The indexed payload keys, in order."""
 
     def drop_collection(self, record: CollectionRecord) -> None:
-        """Delete a collection and its items; UnknownCollectionError if it is gone already."""
+        """Delete a collection and its items.
+
+        Raises UnknownCollectionError if it is gone already, or AliasConflictError if an alias leads to it.
+        """
 
     def upsert(
         self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish, terms: Terms = ANY

@@ -26,10 +26,12 @@ from service.errors import (
     VersionMismatchError,
 )
 from service.store import backup, generations, kept, listed, postings, replies, segments
+from service.store.aliases import AliasTable, refuse_alias, refuse_aliased
 from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import (
     ANY,
+    AliasStore,
     Change,
     CollectionRecord,
     Copied,
@@ -75,6 +77,7 @@ class SQLiteStore:
     """
 
     jobs: JobStore
+    aliases: AliasStore
 
     def __init__(self, directory: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._lock = DirectoryLock(directory)
@@ -94,6 +97,7 @@ class SQLiteStore:
         self._live: set[int] = set()  # generations that somebody is at work on; for the writing thread
         self._writer = Writer(connection, self._bound_log, self._tidier)
         self.jobs = JobTable(self._writer.run, self._read)
+        self.aliases = AliasTable(self._writer.run, self._read)
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go. Snapshots that are still open end when they end."""
@@ -176,6 +180,7 @@ class SQLiteStore:
                             f"collection {name!r} exists with {what} {known!r}, not {wanted!r}"
                         )
                 return record, False
+            refuse_alias(db, name, "expected another name for the collection")
             if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
                 raise UnknownModelError(model)
             sql = "INSERT INTO collections (name, model, keep) VALUES (?, ?, ?) RETURNING number"
@@ -223,9 +228,10 @@ class SQLiteStore:
             return list(postings.keys_of(db, record))
 
     def drop_collection(self, record: CollectionRecord) -> None:
-        """Delete a collection and its items; UnknownCollectionError if it is gone already."""
+        """Delete a collection and its items; UnknownCollectionError, or AliasConflictError."""
 
         def work(db: apsw.Cursor, record: CollectionRecord) -> None:
+            refuse_aliased(db, record)
             db.execute("DELETE FROM collections WHERE number = ?", (record.number,))
             generations.abandon_of(db, record)
             db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))

@@ -10,6 +10,7 @@ import apsw
 import numpy as np
 
 from service.store import jobs, postings, replies, segments
+from service.store.aliases import ALIASES_SCHEMA
 from service.store.discarded import DISCARDED_SCHEMA
 from service.store.generations import STAGING_SCHEMA
 from service.store.interface import CollectionRecord
@@ -58,9 +59,9 @@ def _keep_jobs(connection: apsw.Connection) -> None:
 
 
 def _count_generations(connection: apsw.Connection) -> None:
-    """From version 5, whose collections kept their models."""
+    """From version 5, whose collections kept their models, and had no aliases."""
     connection.execute("ALTER TABLE collections ADD COLUMN generation INTEGER NOT NULL DEFAULT 0")
-    connection.execute(STAGING_SCHEMA + DISCARDED_SCHEMA)
+    connection.execute(STAGING_SCHEMA + DISCARDED_SCHEMA + ALIASES_SCHEMA)
 
 
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:

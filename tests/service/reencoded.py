@@ -1,5 +1,6 @@
 """Collections that keep features, and a model that they may be encoded with anew."""
 
+import hashlib
 import shutil
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.service.harness import DIMS, MODEL, MODEL_FILE, PAIRS
 
 OTHER = CCQ(bits=24, weights={"text": 2.0}, metric="euclidean", iterations=5, seed=2).fit(PAIRS)
 OTHER_FILE = OTHER.to_bytes()
+OTHER_CHECKSUM = hashlib.sha256(OTHER_FILE).hexdigest()
 MODELS = {"tiny": MODEL, "other": OTHER}
 N = 90
 DATABASES = ["image", "text", "pair"]
