@@ -90,7 +90,7 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             "backup, or, to start with nothing, choose or make an empty directory"
         )
     _load_checksums()
-    try:
+    with database_errors(path):
         connection = apsw.Connection(str(path))
         try:
             # Closing would empty a damaged log into the database, and hide that there is one.
@@ -100,9 +100,6 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
         except BaseException:
             connection.close()
             raise
-    except apsw.Error as error:
-        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
-        raise DatabaseError(f"database {path}: {what}") from error
     sync_directory(path.parent)
     return connection
 
@@ -140,6 +137,21 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def database_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into those of a database that cannot be opened.
+
+    Raises
+    ------
+    DatabaseError
+    """
+    try:
+        yield
+    except apsw.Error as error:
+        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
+        raise DatabaseError(f"database {path}: {what}") from error
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -27,7 +27,7 @@ from service.errors import (
 )
 from service.store import backup, generations, kept, listed, postings, replies, segments
 from service.store.aliases import AliasTable, refuse_alias, refuse_aliased
-from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
+from service.store.connection import ITEMS_SCHEMA, database_errors, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import (
     ANY,
@@ -83,10 +83,8 @@ class SQLiteStore:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
         try:
-            connection = open_writer(self._path, existing=self._lock.signed)
+            connection = _opened(self._path, existing=self._lock.signed)
             self._lock.sign()
-            with connection:
-                generations.abandon_all(connection.cursor())
         except BaseException:
             self._lock.release()
             raise
@@ -419,3 +417,16 @@ class SQLiteStore:
         with self._readers.held(size / LOG_BYTES) as alone:
             emptied = alone and empty_log(self._connection)
         self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES
+
+
+def _opened(path: Path, existing: bool) -> apsw.Connection:
+    """A connection for writing, see `open_writer`; what was staged when the store was used last is let go of."""
+    connection = open_writer(path, existing=existing)
+    try:
+        # On a full disk it stays until the next start, or until the collection is encoded anew again.
+        with database_errors(path), suppress(apsw.FullError), connection:
+            generations.abandon_all(connection.cursor())
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -83,8 +83,6 @@ class Campaign:
         Called with a line for each thing that is wrong.
     """
 
-    first = "pass"  # what each server does before it starts
-
     def __init__(self, data: Path, seed: int, tell: Callable[[str], None]) -> None:
         self.report = Report()
         self._data = data
@@ -131,12 +129,16 @@ class Campaign:
     @contextmanager
     def _server(self) -> Iterator[ServerProcess]:
         """A server that has ended in the end, one way or the other."""
-        server = ServerProcess(self._data, stderr=self._log, first=self.first, CCQ_SEARCH_THREADS="2")
+        server = ServerProcess(self._data, stderr=self._log, first=self._first(), CCQ_SEARCH_THREADS="2")
         self.report.starts += 1
         try:
             yield server
         finally:
             server.kill()
+
+    def _first(self) -> str:
+        """What the next server does before it starts, in Python."""
+        return "pass"
 
     def _prepare(self, server: ServerProcess) -> None:
         """For what else is to be tried: called once, before everything."""

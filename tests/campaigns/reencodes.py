@@ -29,14 +29,16 @@ _FAILED = "job_failed"  # of a job under which the server died too often
 class ReencodingCampaign(Campaign):
     """Kills while a collection gets another model."""
 
-    # Slices so small that a job takes many commits, and is killed between any two of them.
-    first = "from service import reencoding; reencoding._SLICE = 8; reencoding._LAST = 4"
-
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._model = "tiny"
         self._pending: str | None = None
         self._others["model", "other"] = OTHER_CHECKSUM
+
+    def _first(self) -> str:
+        """Slices so small, now and then, that a job takes many commits, and is killed between any two of them."""
+        size = self._rng.choice([4, 32, 2048])
+        return f"from service import reencoding; reencoding._SLICE = {size}; reencoding._LAST = 4"
 
     def _prepare(self, server: ServerProcess) -> None:
         assert server.client.put("/models/other", content=OTHER_FILE).status_code == 201
