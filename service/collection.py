@@ -256,8 +256,9 @@ class Collection:
             coder = self._coders.get(snapshot.record.generation)
             if coder is None:  # nobody else can have changed it
                 raise StorageError(f"collection {self._record.name!r}: its model is another than it was given")
-            tables, gone = Tables.load(coder, snapshot, progress)
-            view = tables.view(snapshot.version, snapshot.count())
+            items, gone = snapshot.count(), snapshot.gone()
+            tables = Tables.load(coder, snapshot.codes(), gone, items, progress)
+            view = tables.view(snapshot.version, items)
             read = tables.read - len(gone)
             if read != view.items:
                 raise StorageError(

@@ -131,8 +131,8 @@ class _Reencoding:
         total = self.collection.view.items
         while self.done < total and self._stage_some(total) == _SLICE:
             pass
-        with self.staging.staged() as snapshot:
-            tables, gone = Tables.load(self.coder, snapshot, self._loaded)
+        gone = self.staging.gone()  # first: what is deleted later is told when all is done
+        tables = Tables.load(self.coder, self.staging.codes(), gone, self.collection.view.items, self._loaded)
         return self._finish(tables, gone)
 
     def _finish(self, tables: Tables, gone: Seqs) -> int:

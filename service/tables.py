@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -11,7 +11,7 @@ from ccq_core import CCQ
 from ccq_core.table import CodeTable, TableView
 from service.errors import StorageError
 from service.records import Bytes, Codes, Layout
-from service.store.interface import CollectionRecord, Seqs, Snapshot
+from service.store.interface import CollectionRecord, Seqs
 
 Progress = Callable[[int, int], None]
 """Called with the number of items that are done, and of all."""
@@ -91,8 +91,17 @@ class Tables:
         self._tables = {database: CodeTable(coder.layout.width) for database in coder.layout.databases}
 
     @classmethod
-    def load(cls, coder: Coder, snapshot: Snapshot, progress: Progress) -> tuple[Self, Seqs]:
-        """Tables of all codes of a snapshot, and the ascending numbers of the deleted items that were among them.
+    def load(
+        cls, coder: Coder, codes: Iterable[tuple[Seqs, bytes]], gone: Seqs, items: int, progress: Progress
+    ) -> Self:
+        """Tables of stored codes.
+
+        Parameters
+        ----------
+        codes, gone:
+            As `service.store.interface.Snapshot` gives them.
+        items:
+            How many there are, for `progress`.
 
         Raises
         ------
@@ -100,13 +109,12 @@ class Tables:
             What is stored is not what was written.
         """
         tables = cls(coder)
-        items, gone = snapshot.count(), snapshot.gone()
-        for seqs, records in snapshot.codes():
+        for seqs, records in codes:
             tables.append_records(seqs, records)
             tables.read += len(seqs)
             progress(min(tables.read, items), items)
         tables.delete(gone)
-        return tables, gone
+        return tables
 
     def append(self, seqs: Seqs, codes: Codes) -> None:
         """Add items, behind all others."""

@@ -237,8 +237,11 @@ class Staging(Protocol):
     def add(self, seqs: Seqs, data: bytes) -> tuple[Seqs, bytes]:
         """Stage the code records of what `rest` gave; those that were not deleted meanwhile, and their records."""
 
-    def staged(self) -> AbstractContextManager[Snapshot]:
-        """The collection at this moment, except that `codes` and `gone` are what is staged."""
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """Sequence numbers and joined code records of all that is staged, in order of insertion."""
+
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of deleted items: all those that `codes` may give, and maybe others."""
 
     def adopt(self, most: int, finish: Finish, publish: Publish) -> Change | None:
         """In one write, stage the rest and make what is staged the collection's codes, and the model its model.

@@ -97,6 +97,15 @@ def read(db: apsw.Cursor, record: CollectionRecord) -> Iterator[tuple[Seqs, byte
         yield _checked(record, *row)
 
 
+def read_one(db: apsw.Cursor, record: CollectionRecord, least: int) -> tuple[Seqs, bytes] | None:
+    """The same of the first segment that begins with this number or a higher one; None if there is none."""
+    sql = (
+        f"SELECT first, last, rows, checksum, offsets, data FROM {codes_table(record)} WHERE first >= ? ORDER BY first"
+    )
+    row = db.execute(sql + " LIMIT 1", (least,)).fetchone()
+    return None if row is None else _checked(record, *row)
+
+
 def read_gone(db: apsw.Cursor, record: CollectionRecord) -> Seqs:
     """Ascending sequence numbers of records that are of no use."""
     rows = db.execute(f"SELECT seq FROM {gone_table(record)} ORDER BY seq")

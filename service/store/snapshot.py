@@ -45,8 +45,6 @@ class SQLiteSnapshot:
         The collection; UnknownCollectionError if it is gone.
     quick:
         Raise WouldTakeLongError instead of reading for long.
-    staged:
-        The collection as it is to be, where `codes` and `gone` are to be those of then.
 
     Attributes
     ----------
@@ -54,19 +52,12 @@ class SQLiteSnapshot:
         The collection as it is at this moment.
     """
 
-    def __init__(
-        self,
-        db: apsw.Cursor,
-        record: CollectionRecord,
-        quick: bool = False,
-        staged: CollectionRecord | None = None,
-    ) -> None:
+    def __init__(self, db: apsw.Cursor, record: CollectionRecord, quick: bool = False) -> None:
         found = db.execute("SELECT version, model, generation FROM collections WHERE number = ?", (record.number,)).get
         if found is None:
             raise UnknownCollectionError(record.name)
         self.version, model, generation = found
         self.record = replace(record, model=model, generation=generation)
-        self._coded = self.record if staged is None else staged
         self._db = db
         self._until = time.monotonic() + QUICK_SECONDS if quick else math.inf
         self._most = _QUICK_POSTINGS if quick else -1
@@ -85,11 +76,11 @@ class SQLiteSnapshot:
         StorageError
             What is stored is not what was written.
         """
-        return segments.read(self._db, self._coded)
+        return segments.read(self._db, self.record)
 
     def gone(self) -> Seqs:
         """Ascending sequence numbers of the deleted items that `codes` may give."""
-        return segments.read_gone(self._db, self._coded)
+        return segments.read_gone(self._db, self.record)
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""

@@ -10,7 +10,7 @@ takes these, and makes the staged generation the collection's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 
 import apsw
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from service.errors import StorageError
 from service.store import generations, kept, listed, segments
 from service.store.interface import Change, CollectionRecord, Finish, Publish, Seqs
-from service.store.snapshot import SQLiteSnapshot
 from service.store.writer import Writer
 
 
@@ -71,11 +70,23 @@ class SQLiteStaging:
         self._through = int(seqs[-1])
         return added
 
-    @contextmanager
-    def staged(self) -> Iterator[SQLiteSnapshot]:
-        """What is staged, as the collection's codes."""
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of deleted items, of which some are staged."""
         with self._read() as db:
-            yield SQLiteSnapshot(db, self.record, staged=self.record)
+            self._check(db)
+            return segments.read_gone(db, self.record)
+
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """What is staged. Each part is read by itself: a long transaction would hold up whoever empties the log."""
+        part, first = None, 0
+        while True:
+            with self._read() as db:
+                self._check(db)
+                part = segments.read_one(db, self.record, first)
+            if part is None:
+                return
+            yield part
+            first = int(part[0][-1]) + 1
 
     def adopt(self, most: int, finish: Finish, publish: Publish) -> Change | None:
         """Stage the rest, and make all that is staged the collection's, in one write; None if the rest is too much."""
