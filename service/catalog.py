@@ -148,8 +148,8 @@ class Catalog:
         return [entry for _, entry in sorted(self._entries.items())]
 
     def entry(self, name: str) -> Entry:
-        """One collection, loaded or not; UnknownCollectionError if there is none of this name."""
-        entry = self._entries.get(name)
+        """One collection, loaded or not, by its own name or by an alias; UnknownCollectionError if there is none."""
+        entry = self._entries.get(self.own_name(name))
         if entry is None:
             raise UnknownCollectionError(name)
         return entry

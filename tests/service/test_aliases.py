@@ -117,6 +117,19 @@ def test_keys_for_some_collections_go_by_the_name_of_the_collection(tmp_path):
     service.close()
 
 
+def test_jobs_are_of_the_collection_that_an_alias_leads_to(keeping):
+    keeping.ok("PUT", "/aliases/photos", {"collection": "default"})
+    for path, body in (
+        ("/collections/photos/reencode", {"model": "other"}),
+        ("/models/new/train", {"collection": "photos"}),
+    ):
+        reply = keeping.post(path, body)
+        assert reply.status_code == 202, reply.text
+        job = reply.json()
+        keeping.delete(f"/jobs/{job['id']}")
+        assert "default" in (job["target"], job["parameters"].get("collection"))
+
+
 def test_it_is_moved_at_once(service):
     """While an alias goes to and fro, every search through it has an answer, from one collection or the other."""
     stop, found, catalog = threading.Event(), set(), service.catalog
