@@ -42,8 +42,8 @@ class Report:
     torn:
         Unanswered writes that were found carried out in part.
     jobs, jobs_cut, jobs_carried_out:
-        Background jobs that were told to be done, that a kill left unfinished, and how many of these had done what they
-        were to do, or did it after the restart.
+        Background jobs that were told to be done, that were found unfinished after a kill, and that did what they were
+        to do without anybody having been told before the kill.
     faults:
         Whatever else was wrong: a contradiction within a server, a refusal, a fault that `ccq check` names.
     """

@@ -10,8 +10,10 @@ from service.collection import Collection
 from service.records import Layout
 from service.restore import restore
 from service.store import discarded, generations, segments
-from service.store.sqlite import SQLiteStore
+from service.store.connection import open_writer
+from service.store.sqlite import DATABASE_NAME, SQLiteStore
 from tests.service.harness import assert_problem
+from tests.service.older import go_back
 from tests.service.reencoded import (
     MODELS,
     N,
@@ -146,6 +148,22 @@ def test_what_is_left_of_it_after_a_crash_is_cleared_at_the_next_start(keeping, 
     with pytest.raises(errors.StorageError, match="closed"):
         staging.add(seqs, b"")
     encode_anew(keeping, "other")
+    assert_codes_are_of_the_model(keeping)
+
+
+def test_a_database_of_version_5_is_brought_up_to_date(keeping):
+    before = search(keeping, query=exact(7))
+    keeping._stop()
+    connection = open_writer(keeping.settings.data / DATABASE_NAME, existing=True)
+    go_back(connection, 5)
+    connection.close()
+    keeping._open()
+    keeping.wait_until_ready()
+    assert search(keeping, query=exact(7)) == before
+    keeping.ok("PUT", "/aliases/photos", {"collection": "default"})
+    encode_anew(keeping, "other")
+    assert_codes_are_of_the_model(keeping)
+    keeping.restart()
     assert_codes_are_of_the_model(keeping)
 
 
