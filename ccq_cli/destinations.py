@@ -19,7 +19,6 @@ from ccq_cli.settings import open_runtime
 from ccq_cli.slices import Slice, Source, check_payloads
 from service.collection import Collection
 from service.errors import UnknownCollectionError
-from service.givencodes import check_model
 from service.indexing import Arrays, Prepared, prepare_arrays, store_items
 from service.schemas.names import NAME_PATTERN, NAME_RULE
 from service.settings import Settings
@@ -90,11 +89,8 @@ class Directory:
         if not len(part):
             return None
         rows = part.rows
-        codes = None
-        if part.coded is not None:
-            check_model(self._collection, part.coded.checksum)
-            codes = part.coded.codes
-        arrays = Arrays(part.ids, part.payloads, part.features, codes, lambda i: ("rows", int(rows[i])))
+        codes, checksum = (None, None) if part.coded is None else (part.coded.codes, part.coded.checksum)
+        arrays = Arrays(part.ids, part.payloads, part.features, codes, checksum, lambda i: ("rows", int(rows[i])))
         return prepare_arrays(self._collection, arrays, self._settings)
 
     def store(self, prepared: Prepared | None) -> None:

@@ -81,19 +81,19 @@ class DirectoryOrigin:
         catalog = runtime.catalog
         self._collection = catalog.load(name)
         self._catalog = catalog
-        record, layout = self._collection.record, self._collection.layout
+        coder = self._collection.view.coder
         self.items = self._collection.view.items
-        self.dims: Mapping[str, int] = self._collection.model.dims
+        self.dims: Mapping[str, int] = coder.model.dims
         self.distinct = True
         self.manifest = Manifest(
             collection=name,
-            model=record.model,
-            model_checksum=self._collection.model_checksum,
-            keep=record.keep,
+            model=coder.record.model,
+            model_checksum=self._collection.checksum_of(coder),
+            keep=coder.record.keep,
             indexes=catalog.entry(name).indexes,
-            code_width=layout.width,
-            databases=list(layout.databases),
-            features=[] if self._collection.kept is None else list(self._collection.model.dims),
+            code_width=coder.layout.width,
+            databases=list(coder.layout.databases),
+            features=[] if self._collection.kept is None else list(self.dims),
         )
 
     def parts(self) -> Iterator[Stored]:
@@ -118,7 +118,8 @@ class ServiceOrigin:
     def __init__(self, api: Api, name: str) -> None:
         self._api = api
         self._path = collection_path(name, "items")
-        found = api.call("GET", collection_path(name), replies=["model", "keep", "indexes", "items"])
+        self._about = collection_path(name)
+        found = api.call("GET", self._about, replies=["model", "keep", "indexes", "items"])
         self._file = api.client.models.file(found["model"])
         model = CCQ.from_bytes(self._file)
         layout = Layout.of(model)
@@ -147,6 +148,10 @@ class ServiceOrigin:
             if page["items"]:
                 yield self._stored(page["items"])
             cursor = page["next_cursor"]
+        if self._api.call("GET", self._about, replies=["model"])["model"] != self.manifest.model:
+            raise ApiError(
+                "the collection got another model meanwhile: its codes are those of two models, export it again"
+            )
 
     def model(self, out: IO[bytes]) -> None:
         """Write the file of its model."""

@@ -42,9 +42,12 @@ class Caller:
         """Whether a collection is among those of the caller."""
         return self.collections is None or collection in self.collections
 
-    def check_collection(self, collection: str) -> None:
-        """Raise ForbiddenError unless the caller may use this collection."""
-        if not self.sees(collection):
+    def check_collection(self, collection: str, means: str | None = None) -> None:
+        """Raise ForbiddenError unless the caller may use this collection.
+
+        `means`: the collection's own name, which decides, where it was called by an alias.
+        """
+        if not self.sees(collection if means is None else means):
             reason = f"expected an API key for collection {collection!r}, got {self._limited()}"
             raise ForbiddenError(reason, [Fault(f"/collections/{collection}", reason)])
 

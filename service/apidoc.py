@@ -10,7 +10,8 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from service.problems import Problem
-from service.schemas.admin import CollectionRequest
+from service.schemas.admin import CollectionRequest, ReencodeRequest
+from service.schemas.aliases import AliasRequest
 from service.schemas.facets import FacetRequest
 from service.schemas.items import DeleteRequest, IndexRequest
 from service.schemas.search import SearchRequest
@@ -29,6 +30,7 @@ Every response has an `X-Request-Id`: the request's own, if it sent a sane one.
 TAGS = [
     {"name": "items", "description": "Index, search, read and delete items."},
     {"name": "collections", "description": "Collections of items that one model encodes."},
+    {"name": "aliases", "description": "Other names of collections."},
     {"name": "models", "description": "Models, as `ccq train` makes them."},
     {"name": "snapshots", "description": "Copies of everything that the server holds."},
     {"name": "jobs", "description": "Work in the background."},
@@ -36,13 +38,24 @@ TAGS = [
 ]
 
 # Bodies that routes read themselves (see `service.body`), so FastAPI does not know them.
-BODIES = (IndexRequest, SearchRequest, FacetRequest, DeleteRequest, CollectionRequest, TrainingRequest, Problem)
+BODIES = (
+    IndexRequest,
+    SearchRequest,
+    FacetRequest,
+    DeleteRequest,
+    CollectionRequest,
+    ReencodeRequest,
+    TrainingRequest,
+    AliasRequest,
+    Problem,
+)
 _REFERENCE = "#/components/schemas/{model}"
 
 
 def operation_id(route: APIRoute) -> str:
     """A name that generated clients can use for a method: ``items_search``, ``collection_items_search``."""
-    prefix = "collection_" if route.path.startswith("/collections/{collection}/") else ""
+    items = route.tags[0] == "items"
+    prefix = "collection_" if items and route.path.startswith("/collections/{collection}/") else ""
     return f"{prefix}{route.tags[0]}_{route.name.rstrip('_')}"
 
 

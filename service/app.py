@@ -13,7 +13,7 @@ from service import apidoc, problems, requestid, tracing
 from service.admission import Admission
 from service.middleware import RequestGuard, RequestLimits
 from service.responses import REPLAYED
-from service.routes import collections, items, jobs, models, operations, snapshots, training
+from service.routes import aliases, collections, items, jobs, models, operations, snapshots, training
 from service.runtime import Runtime
 from service.settings import Settings
 from service.shortcut import Shortcut
@@ -84,6 +84,7 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
     items.include(app)
     for router in (
         collections.router,
+        aliases.router,
         models.router,
         training.router,
         snapshots.router,

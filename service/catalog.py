@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ccq_core import CCQ
 from service.collection import Collection
 from service.errors import (
+    AliasConflictError,
     CollectionFailedError,
     CollectionLoadingError,
     DefaultModelError,
@@ -22,6 +23,8 @@ from service.errors import (
     UnknownCollectionError,
     UnknownModelError,
 )
+from service.reencoding import Progress as Reencoding
+from service.reencoding import Reencoded, kept_for, reencode
 from service.store.interface import CollectionRecord, ModelRecord, Store
 from service.traits import KnownTraits, Traits, stored_model
 
@@ -38,6 +41,8 @@ class Entry:
 
     Attributes
     ----------
+    stored:
+        The collection as it was when it became known.
     indexes:
         Payload keys that are indexed.
     collection:
@@ -48,12 +53,17 @@ class Entry:
         Items loaded so far, and of all; zeros before loading began.
     """
 
-    record: CollectionRecord
+    stored: CollectionRecord
     indexes: list[str]
     collection: Collection | None = None
     failure: str | None = None
     done: int = 0
     total: int = 0
+
+    @property
+    def record(self) -> CollectionRecord:
+        """The collection as it is now."""
+        return self.stored if self.collection is None else self.collection.record
 
     def loaded(self) -> Collection:
         """The collection; CollectionLoadingError or CollectionFailedError if it cannot be used."""
@@ -79,6 +89,7 @@ class Catalog:
         self._changing = threading.Lock()
         self._traits = KnownTraits(store)
         self._entries = {record.name: Entry(record, store.indexed_keys(record)) for record in store.collections()}
+        self._aliases = store.aliases.all()  # replaced, and never written to
         self._stopping = threading.Event()
         self._loader: threading.Thread | None = None
 
@@ -94,6 +105,7 @@ class Catalog:
         ModelFileError
             The file is no usable model.
         """
+        collection = self.own_name(collection)
         entry = self._entries.get(collection)
         try:
             if entry is not None and entry.record.model != model:
@@ -136,8 +148,8 @@ class Catalog:
         return [entry for _, entry in sorted(self._entries.items())]
 
     def entry(self, name: str) -> Entry:
-        """One collection, loaded or not; UnknownCollectionError if there is none of this name."""
-        entry = self._entries.get(name)
+        """One collection, loaded or not, by its own name or by an alias; UnknownCollectionError if there is none."""
+        entry = self._entries.get(self.own_name(name))
         if entry is None:
             raise UnknownCollectionError(name)
         return entry
@@ -162,7 +174,7 @@ class Catalog:
 
         Raises
         ------
-        UnknownModelError, CollectionConflictError
+        UnknownModelError, CollectionConflictError, AliasConflictError
         """
         with self._changing:
             record, new = self._store.create_collection(name, model, indexes or (), keep)
@@ -179,10 +191,63 @@ class Catalog:
             return entry, new
 
     def drop_collection(self, name: str) -> None:
-        """Delete a collection with all its items; UnknownCollectionError if there is none of this name."""
+        """Delete a collection with all its items.
+
+        Raises
+        ------
+        UnknownCollectionError
+            There is none of this name.
+        AliasConflictError
+            The name is an alias, or an alias leads to the collection.
+        """
         with self._changing:
+            if name in self._aliases:
+                means = self._aliases[name]
+                raise AliasConflictError(f"expected a collection to delete, got {name!r}, an alias of {means!r}")
             self._store.drop_collection(self.entry(name).record)
             del self._entries[name]
+
+    def check_reencoding(self, name: str, model: str) -> str:
+        """Whether a collection can be encoded anew by a model, as far as can be told before: the name of its model now.
+
+        Raises
+        ------
+        ReencodeError, UnknownModelError
+            It cannot.
+        UnknownCollectionError, CollectionLoadingError, CollectionFailedError
+            As from `collection`.
+        """
+        collection = self.collection(name)
+        _, traits = self.model(model)
+        kept_for(collection, model, {name: modality["dim"] for name, modality in traits.modalities.items()})
+        return collection.record.model
+
+    def reencode(self, name: str, model: str, progress: Reencoding, check: Callable[[], None]) -> Reencoded:
+        """Encode a collection anew by another model; see `service.reencoding`, also for what it raises."""
+        return reencode(self.collection(name), self._store, model, self._model_of, progress, check)
+
+    # -- aliases ---------------------------------------------------------------------------------------------------
+
+    def own_name(self, name: str) -> str:
+        """The name of the collection that a name means: an alias the one that it leads to, any other name itself."""
+        return self._aliases.get(name, name)
+
+    def aliases(self) -> Mapping[str, str]:
+        """All aliases, by name, and the names of their collections."""
+        return self._aliases
+
+    def put_alias(self, alias: str, collection: str) -> bool:
+        """Let an alias lead to a collection; whether it is new. UnknownCollectionError, or AliasConflictError."""
+        with self._changing:
+            new = self._store.aliases.put(alias, collection)
+            self._aliases = self._store.aliases.all()
+            return new
+
+    def delete_alias(self, alias: str) -> None:
+        """Delete an alias; UnknownAliasError if there is none of this name."""
+        with self._changing:
+            self._store.aliases.delete(alias)
+            self._aliases = self._store.aliases.all()
 
     # -- models ----------------------------------------------------------------------------------------------------
 
@@ -234,8 +299,8 @@ class Catalog:
     def _model_of(self, record: CollectionRecord) -> CCQ:
         """A collection's model, shared with those that use it already: while one does, it cannot be replaced."""
         for entry in self.entries():
-            if entry.collection is not None and entry.record.model == record.model:
-                return entry.collection.model
+            if entry.collection is not None and (coder := entry.collection.view.coder).record.model == record.model:
+                return coder.model
         return stored_model(record.model, self._store.model_file(record.model)[1])
 
     # -- loading ---------------------------------------------------------------------------------------------------

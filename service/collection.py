@@ -12,53 +12,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+
+import numpy as np
 
 from ccq_core import CCQ
-from ccq_core.table import CodeTable, TableView
-from service.errors import StorageError, UnavailableError, WouldTakeLongError
+from service.errors import StorageError, UnavailableError, UnknownModelError, WouldTakeLongError
 from service.kept import KINDS, KeptLayout
-from service.records import Bytes, Codes, Layout
-from service.store.interface import ANY, Change, CollectionRecord, NewItem, Seqs, Snapshot, Store, Terms
+from service.records import Codes
+from service.store.interface import ANY, Change, CollectionRecord, NewItem, Seqs, Snapshot, Staging, Store, Terms
+from service.tables import Coder, Progress, Tables, View
 
 log = logging.getLogger(__name__)
 
 _TRIES = 50
 _PAUSE_SECONDS = 0.0005
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
-class View:
-    """What a collection holds at one version. Immutable.
+class Encoded:
+    """Codes of items, and what encoded them."""
 
-    Attributes
-    ----------
-    version:
-        The store's version that this is.
-    items:
-        Number of items.
-    tables:
-        Code rows by database; labels are the items' sequence numbers.
-    """
-
-    version: int
-    items: int
-    tables: Mapping[str, TableView]
-
-    @cached_property
-    def rows(self) -> int:
-        """Number of code rows in all databases."""
-        return sum(table.rows for table in self.tables.values())
-
-    def codes(self, seq: int) -> dict[str, Bytes]:
-        """An item's code row (M + 1,) uint8 in each of the databases that it is in, in their order."""
-        found = {name: table.get(seq) for name, table in self.tables.items()}
-        return {name: row for name, row in found.items() if row is not None}
+    codes: Codes
+    coder: Coder
 
 
 class Collection:
@@ -77,11 +55,10 @@ class Collection:
     def __init__(
         self, store: Store, record: CollectionRecord, model: CCQ, progress: Progress = lambda _done, _all: None
     ) -> None:
-        self.record = record
-        self.model = model
-        self.layout = Layout.of(model)
         self.kept = KeptLayout(record.keep, model.dims) if record.keep in KINDS else None
         self._store = store
+        self._coders = {record.generation: Coder.of(record, model)}
+        self._record = record
         self._tables, self._view = self._load(progress)
 
     @property
@@ -90,21 +67,31 @@ class Collection:
         return self._view
 
     @property
-    def model_checksum(self) -> str:
-        """SHA-256 of the model's file, in hex. It is read from the store, where no model in use is replaced."""
-        return self._store.model(self.record.model).checksum
+    def record(self) -> CollectionRecord:
+        """The collection as it was then."""
+        return self._view.coder.record
+
+    def checksum_of(self, coder: Coder) -> str:
+        """SHA-256 of the file of a coder's model, in hex; empty if that model is gone, which it may be once another is.
+
+        It is read from the store, where no model in use is replaced.
+        """
+        try:
+            return self._store.model(coder.record.model).checksum
+        except UnknownModelError:
+            return ""
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def upsert(self, items: Sequence[NewItem], codes: Codes, terms: Terms = ANY) -> Change:
+    def upsert(self, items: Sequence[NewItem], encoded: Encoded, terms: Terms = ANY) -> Change:
         """Store items with distinct ids; those whose id is known are replaced. Durable and visible on return.
 
         Parameters
         ----------
         items:
-            n items; their records are the packed `codes`.
-        codes:
-            The codes of the same items.
+            n items.
+        encoded:
+            Their codes.
         terms:
             On what terms, as for all writes.
 
@@ -112,6 +99,8 @@ class Collection:
         ------
         UnknownCollectionError
             The collection was deleted meanwhile.
+        ModelChanged
+            The collection has another model than they were encoded with: nothing was changed.
         VersionMismatchError, KeyReusedError, DoneBefore
             The terms do not hold: nothing was changed.
         StorageFullError, StorageBusyError, StorageError
@@ -119,25 +108,70 @@ class Collection:
         """
 
         def publish(change: Change) -> None:
-            self._follow(change, codes)
+            self._follow(change, encoded.codes)
 
+        coder = encoded.coder
         with self._in_step():
-            return self._store.upsert(self.record, items, self.layout.pack(codes), publish, terms)
+            return self._store.upsert(coder.record, items, coder.layout.pack(encoded.codes), publish, terms)
 
     def delete_ids(self, ids: Sequence[str], terms: Terms = ANY) -> Change:
         """Delete the items with these ids that exist. Raises what `upsert` raises."""
         with self._in_step():
-            return self._store.delete_ids(self.record, ids, self._follow, terms)
+            return self._store.delete_ids(self._record, ids, self._follow, terms)
 
     def delete_where(self, matches: Callable[[Snapshot], Iterable[int]], terms: Terms = ANY) -> Change | None:
         """Delete the items whose seq `matches` finds in a snapshot; None if none. Raises what `upsert` raises."""
         with self._in_step():
-            return self._store.delete_where(self.record, matches, self._follow, terms)
+            return self._store.delete_where(self._record, matches, self._follow, terms)
 
     def set_payload(self, item_id: str, payload: bytes | None, terms: Terms = ANY) -> Change:
         """Replace the payload of an item; UnknownItemError if there is none, or what `upsert` raises."""
         with self._in_step():
-            return self._store.set_payload(self.record, item_id, payload, self._follow, terms)
+            return self._store.set_payload(self._record, item_id, payload, self._follow, terms)
+
+    def adopt(
+        self, staging: Staging, most: int, tables: Tables, gone: Seqs, encode: Callable[[list[bytes], Seqs], Codes]
+    ) -> Change | None:
+        """Have another model from now on, and the codes that are staged for it, in one write.
+
+        Parameters
+        ----------
+        staging, most:
+            What is staged, and how many items may be left that are not.
+        tables, gone:
+            All that is staged, but for those of these deleted items that were among it. Not to be used afterwards,
+            unless nothing was done.
+        encode:
+            Encodes the items that are left, from their kept features and sequence numbers.
+
+        Returns
+        -------
+        None if more items are left: nothing was done.
+
+        Raises what `upsert` and `encode` raise.
+        """
+        last: tuple[Seqs, Codes | None, Seqs] = gone, None, gone
+
+        def finish(seqs: Seqs, kept: list[bytes], deleted: Seqs) -> bytes:
+            nonlocal last
+            codes = encode(kept, seqs) if len(seqs) else None
+            last = seqs, codes, np.setdiff1d(deleted, gone, assume_unique=True)
+            return b"" if codes is None else tables.coder.layout.pack(codes)
+
+        def replace() -> Tables:
+            seqs, codes, deleted = last
+            tables.delete(deleted)
+            if codes is not None:
+                tables.append(seqs, codes)
+            return tables
+
+        now = self._view.coder
+        self._coders = {coder.record.generation: coder for coder in (now, tables.coder)}
+        with self._in_step():
+            change = staging.adopt(most, finish, lambda change: self._follow(change, replace))
+        if change is not None:
+            self._coders.pop(now.record.generation)
+        return change
 
     @contextmanager
     def _in_step(self) -> Iterator[None]:
@@ -148,32 +182,33 @@ class Collection:
             try:
                 self._store.exclusively(self._catch_up)
             except Exception:  # the first error is the one to tell; the next search or write tries again
-                log.debug("collection %r: not loaded again", self.record.name, exc_info=True)
+                log.debug("collection %r: not loaded again", self._record.name, exc_info=True)
             raise
 
-    def _follow(self, change: Change, codes: Codes | None = None) -> None:
-        """Bring the tables to a version that was committed, and publish it."""
-        if (
-            change.version <= self._view.version
-        ):  # loaded again after an earlier write, which was committed with this one
+    def _follow(self, change: Change, bring: Codes | Callable[[], Tables] | None = None) -> None:
+        """Bring memory to a version that was committed, and publish it.
+
+        `bring`: the codes of what was added; or what gives tables of that version, where they are others.
+        """
+        view = self._view
+        if change.version <= view.version:  # loaded again after an earlier write, which was committed with this one
             return
         try:
-            self._apply(change, codes)
+            if change.version != view.version + 1:  # an earlier write left memory behind, and loading failed then
+                raise RuntimeError(f"memory is at version {view.version}, the write made version {change.version}")  # noqa: TRY301
+            tables = bring() if callable(bring) else self._changed(change, bring)
+            items = view.items + len(change.added) - len(change.removed)
+            self._tables, self._view = tables, tables.view(change.version, items)
         except Exception:
             # The write is durable, so it has succeeded; the tables may hold a part of it.
-            log.exception("collection %r: loading it again after a write", self.record.name)
+            log.exception("collection %r: loading it again after a write", self._record.name)
             self._tables, self._view = self._load()
 
-    def _apply(self, change: Change, codes: Codes | None) -> None:
-        view = self._view
-        if change.version != view.version + 1:  # an earlier write left memory behind, and loading failed then
-            raise RuntimeError(f"memory is at version {view.version}, the write made version {change.version}")
-        for i, table in enumerate(self._tables.values()):
-            table.delete(change.removed)
-            if codes is not None:
-                table.append(*codes.of(i, change.added))
-        items = view.items + len(change.added) - len(change.removed)
-        self._view = _view_of(change.version, items, self._tables)
+    def _changed(self, change: Change, codes: Codes | None) -> Tables:
+        self._tables.delete(change.removed)
+        if codes is not None:
+            self._tables.append(change.added, codes)
+        return self._tables
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -201,7 +236,7 @@ class Collection:
     def _moment(self, stack: ExitStack, quick: bool) -> tuple[View, Snapshot]:
         for _ in range(_TRIES):
             with ExitStack() as attempt:
-                snapshot = attempt.enter_context(self._store.snapshot(self.record, quick=quick))
+                snapshot = attempt.enter_context(self._store.snapshot(self._record, quick=quick))
                 view = self._view
                 if view.version == snapshot.version:
                     stack.push(attempt.pop_all())
@@ -212,7 +247,7 @@ class Collection:
 
         def alone() -> tuple[View, Snapshot]:
             self._catch_up()
-            return self._view, stack.enter_context(self._store.snapshot(self.record))
+            return self._view, stack.enter_context(self._store.snapshot(self._record))
 
         return self._store.exclusively(alone)  # writes come too fast, or a failed one left memory behind
 
@@ -220,42 +255,24 @@ class Collection:
 
     def _catch_up(self) -> None:
         """Load again unless memory is at the store's version. Only while nothing is written."""
-        with self._store.snapshot(self.record) as snapshot:
+        with self._store.snapshot(self._record) as snapshot:
             current = snapshot.version == self._view.version
         if not current:
-            log.warning("collection %r: memory differs from the store, loading it again", self.record.name)
+            log.warning("collection %r: memory differs from the store, loading it again", self._record.name)
             self._tables, self._view = self._load()
 
-    def _load(self, progress: Progress = lambda _done, _all: None) -> tuple[dict[str, CodeTable], View]:
-        tables = {database: CodeTable(self.layout.width) for database in self.layout.databases}
-        read = 0
-        with self._store.snapshot(self.record) as snapshot:
+    def _load(self, progress: Progress = lambda _done, _all: None) -> tuple[Tables, View]:
+        with self._store.snapshot(self._record) as snapshot:
+            coder = self._coders.get(snapshot.record.generation)
+            if coder is None:  # nobody else can have changed it
+                raise StorageError(f"collection {self._record.name!r}: its model is another than it was given")
             items, gone = snapshot.count(), snapshot.gone()
-            for seqs, records in snapshot.codes():
-                self._append(tables, seqs, records)
-                read += len(seqs)
-                progress(min(read, items), items)
-            for table in tables.values():
-                table.delete(gone)
-            if read - len(gone) != items:
+            tables = Tables.load(coder, snapshot.codes(), gone, items, progress)
+            view = tables.view(snapshot.version, items)
+            read = tables.read - len(gone)
+            if read != view.items:
                 raise StorageError(
-                    f"collection {self.record.name!r}: {items} items, but codes of {read - len(gone)}: restore a "
+                    f"collection {self._record.name!r}: {view.items} items, but codes of {read}: restore a "
                     "snapshot, or make the collection anew"
                 )
-            return tables, _view_of(snapshot.version, items, tables)
-
-    def _append(self, tables: Mapping[str, CodeTable], seqs: Seqs, records: bytes) -> None:
-        try:
-            codes = self.layout.unpack(records)
-        except ValueError as error:
-            raise StorageError(f"collection {self.record.name!r}: {error}") from error
-        if len(codes) != len(seqs):
-            raise StorageError(
-                f"collection {self.record.name!r}: {len(seqs)} items with codes of another length than the model's"
-            )
-        for i, table in enumerate(tables.values()):
-            table.append(*codes.of(i, seqs))
-
-
-def _view_of(version: int, items: int, tables: Mapping[str, CodeTable]) -> View:
-    return View(version, items, {database: table.view() for database, table in tables.items()})
+            return tables, view

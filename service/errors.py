@@ -32,7 +32,11 @@
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
+    │   ├── UnknownAliasError (KeyError)
+    │   ├── AliasConflictError              a name would be an alias and a collection, or an alias would lead nowhere
     │   ├── UnknownSnapshotError (KeyError)
+    │   ├── ReencodingError                 the collection is being encoded with another model already
+    │   ├── ReencodeError                   the collection cannot be encoded with that model
     │   ├── SnapshotInProgressError         another snapshot is being made
     │   ├── UnknownJobError (KeyError)
     │   ├── JobsFullError                   as many jobs wait as may
@@ -243,6 +247,17 @@ class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
 
 
+class UnknownAliasError(RequestError, KeyError):
+    """There is no alias of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no alias {name!r}; PUT /aliases/{name} creates it")
+
+
+class AliasConflictError(RequestError):
+    """A name would be that of an alias and of a collection, or an alias would lead to no collection."""
+
+
 class UnknownSnapshotError(RequestError, KeyError):
     """There is no snapshot of this name."""
 
@@ -263,6 +278,14 @@ class UnknownJobError(RequestError, KeyError):
 
 class JobsFullError(RequestError):
     """As many jobs as the settings allow are queued or running."""
+
+
+class ReencodingError(RequestError):
+    """The collection is being encoded with another model already."""
+
+
+class ReencodeError(RequestError):
+    """The collection cannot be encoded with that model: it keeps no features, or the model needs others."""
 
 
 class VersionMismatchError(RequestError):

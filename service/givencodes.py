@@ -13,13 +13,16 @@ from service.errors import CollectionConflictError, Fault, InvalidRequestError
 from service.features import Vectors
 from service.places import Location, shorten
 from service.records import Codes, Layout
+from service.tables import Coder
 
 
-def check_model(collection: Collection, checksum: str | None) -> None:
+def check_model(collection: Collection, coder: Coder, checksum: str | None) -> None:
     """Refuse codes that are not of the collection's model.
 
     Parameters
     ----------
+    collection, coder:
+        The collection, and its model at some moment.
     checksum:
         Of the model that made them.
 
@@ -34,10 +37,10 @@ def check_model(collection: Collection, checksum: str | None) -> None:
         raise InvalidRequestError.from_faults(
             [Fault.at(("model_checksum",), "expected the checksum of the model that made the codes, got none")]
         )
-    known = collection.model_checksum
+    known = collection.checksum_of(coder)
     if checksum != known:
         raise CollectionConflictError(
-            f"expected codes of model {collection.record.model!r} with the checksum {known}, got codes of one with "
+            f"expected codes of model {coder.record.model!r} with the checksum {known}, got codes of one with "
             f"{shorten(checksum)}: codes of one model mean nothing to another"
         )
 
@@ -79,7 +82,11 @@ def read_codes(objects: Sequence[Mapping[str, str]], locate: Callable[[int], Loc
 
 
 def check_codes(
-    collection: Collection, codes: Codes, vectors: Vectors | None, locate: Callable[[int], Location]
+    collection: Collection,
+    coder: Coder,
+    codes: Codes,
+    vectors: Vectors | None,
+    locate: Callable[[int], Location],
 ) -> None:
     """Refuse codes that no indexing of features would have given.
 
@@ -89,7 +96,7 @@ def check_codes(
         An item is in no database, in `pair` though it has one modality or not in it though it has several, or, where
         the collection keeps features, has not those of the modalities whose codes it has.
     """
-    names = collection.layout.databases
+    names = coder.layout.databases
     modalities = [i for i, name in enumerate(names) if name != PAIR]
     number = codes.present[:, modalities].sum(axis=1)
     wrong = number == 0

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from service.body import parse
-from service.collection import Collection
+from service.collection import Collection, Encoded
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, VersionMismatchError
 from service.features import Vectors, read_vectors, vectors_of
@@ -22,7 +22,8 @@ from service.records import Codes
 from service.schemas.items import IndexRequest
 from service.schemas.names import MAX_ID_BYTES, check_id
 from service.settings import Settings
-from service.store.interface import Change, NewItem
+from service.store.interface import Change, ModelChanged, NewItem, Terms
+from service.tables import Coder
 from service.writing import Asked, Written, write
 
 
@@ -32,6 +33,10 @@ class Prepared:
 
     Attributes
     ----------
+    vectors, encoded:
+        Their features, if they have any, and their codes.
+    checksum:
+        Of the model that made the codes, if these were given.
     versions:
         By id: which version the stored item must have.
     start:
@@ -39,9 +44,19 @@ class Prepared:
     """
 
     items: Sequence[NewItem]
-    codes: Codes
+    vectors: Vectors | None
+    encoded: Encoded
+    checksum: str | None
     versions: Mapping[str, int]
     start: float
+
+    def anew(self, collection: Collection) -> Encoded:
+        """Their codes by the model that the collection has by now; raises what `prepare_items` raises."""
+        coder = collection.view.coder
+        if self.checksum is None and self.vectors is not None:
+            return Encoded(encode_items(self.vectors, coder.model), coder)
+        check_model(collection, coder, self.checksum)
+        return Encoded(self.encoded.codes, coder)
 
 
 @dataclass(frozen=True)
@@ -57,8 +72,8 @@ class Arrays:
     features:
         (n, P) numbers by modality, with rows of NaN for absent modalities. Without `codes`, each item has some; with
         them, they are only kept, where the collection keeps features.
-    codes:
-        Codes that a collection of the same model gave.
+    codes, checksum:
+        Codes that a collection of the same model gave, and the checksum of that.
     locate:
         From an item's number to the place that messages name.
     """
@@ -67,6 +82,7 @@ class Arrays:
     payloads: Sequence[bytes | None]
     features: Mapping[str, NDArray[Any]]
     codes: Codes | None
+    checksum: str | None
     locate: Callable[[int], Location]
 
 
@@ -85,6 +101,7 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
     payloads = dump_payloads(
         [item.payload for item in items], lambda i: ("items", i, "payload"), body, settings.max_payload_bytes
     )
+    coder = collection.view.coder
     coded = items[0].codes is not None
     for i, item in enumerate(items):
         if (item.codes is not None) != coded:
@@ -93,19 +110,20 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
             raise _refused(("items", i, "features"), "missing: expected feature vectors by modality, or codes")
     codes = vectors = None
     if coded:
-        check_model(collection, request.model_checksum)
-        codes = read_codes([item.codes or {} for item in items], _codes_of_request, collection.layout)
+        check_model(collection, coder, request.model_checksum)
+        codes = read_codes([item.codes or {} for item in items], _codes_of_request, coder.layout)
     if any(item.features is not None for item in items):
         vectors = read_vectors(
             [item.features or {} for item in items],
             lambda i: ("items", i, "features"),
-            collection.model,
-            collection.record.model,
+            coder.model,
+            coder.record.model,
         )
+    encoded = _encoded(collection, coder, vectors, codes, _codes_of_request)
+    new = _items(collection, [item.id for item in items], payloads, vectors)
+    checksum = request.model_checksum if coded else None
     versions = {item.id: item.if_version for item in items if item.if_version is not None}
-    return _prepared(
-        collection, [item.id for item in items], payloads, vectors, codes, _codes_of_request, versions, start
-    )
+    return Prepared(new, vectors, encoded, checksum, versions, start)
 
 
 def prepare_arrays(collection: Collection, arrays: Arrays, settings: Settings) -> Prepared:
@@ -120,18 +138,26 @@ def prepare_arrays(collection: Collection, arrays: Arrays, settings: Settings) -
             raise _refused((*arrays.locate(i), "id"), str(error)) from None
     _refuse_duplicates(arrays.ids, arrays.locate)
     payloads = dump_lines(arrays.payloads, lambda i: (*arrays.locate(i), "payload"), settings.max_payload_bytes)
+    coder = collection.view.coder
+    if arrays.codes is not None:
+        check_model(collection, coder, arrays.checksum)
     vectors = None
     if arrays.features:
-        given = arrays.features
-        vectors = vectors_of(given, arrays.locate, collection.model, collection.record.model)
-    return _prepared(collection, arrays.ids, payloads, vectors, arrays.codes, arrays.locate, {}, start)
+        vectors = vectors_of(arrays.features, arrays.locate, coder.model, coder.record.model)
+    encoded = _encoded(collection, coder, vectors, arrays.codes, arrays.locate)
+    new = _items(collection, arrays.ids, payloads, vectors)
+    return Prepared(new, vectors, encoded, arrays.checksum, {}, start)
 
 
 def store_items(collection: Collection, prepared: Prepared, asked: Asked | None = None) -> Written:
-    """Store items, all or none; an `IndexReply`.
+    """Store items, all or none; an `IndexReply`. They are encoded again if the collection got another model meanwhile.
 
     Raises
     ------
+    CoreInputError
+        Features that its new model cannot map.
+    CollectionConflictError
+        Codes that are not of its new model.
     UnknownCollectionError
         The collection was deleted meanwhile.
     VersionMismatchError, KeyReusedError
@@ -143,10 +169,18 @@ def store_items(collection: Collection, prepared: Prepared, asked: Asked | None 
     def reply(_: Change) -> dict[str, Any]:
         return {"indexed": len(prepared.items), "took_ms": took_ms(prepared.start)}
 
+    encoded = prepared.encoded
+
+    def upsert(terms: Terms) -> Change:
+        nonlocal encoded
+        while True:
+            try:
+                return collection.upsert(prepared.items, encoded, terms)
+            except ModelChanged:
+                encoded = prepared.anew(collection)
+
     try:
-        return write(
-            lambda terms: collection.upsert(prepared.items, prepared.codes, terms), reply, prepared.versions, asked
-        )
+        return write(upsert, reply, prepared.versions, asked)
     except VersionMismatchError as error:
         i = next(i for i, item in enumerate(prepared.items) if item.id == error.item_id)
         expected = prepared.versions[error.item_id]
@@ -154,28 +188,29 @@ def store_items(collection: Collection, prepared: Prepared, asked: Asked | None 
         raise VersionMismatchError(error.item_id, expected, error.current, [fault]) from None
 
 
-def _prepared(
+def _encoded(
     collection: Collection,
-    ids: Sequence[str],
-    payloads: Sequence[bytes | None],
+    coder: Coder,
     vectors: Vectors | None,
     codes: Codes | None,
     locate: Callable[[int], Location],
-    versions: Mapping[str, int],
-    start: float,
-) -> Prepared:
-    if codes is None:
-        if vectors is None:
-            raise _refused(locate(0), "expected features or codes, got neither")
-        codes = encode_items(vectors, collection.model)
-    else:
-        check_codes(collection, codes, vectors, locate)
+) -> Encoded:
+    """The codes of items: those that were given, or else those of their features."""
+    if codes is not None:
+        check_codes(collection, coder, codes, vectors, locate)
+        return Encoded(codes, coder)
+    if vectors is None:
+        raise _refused(locate(0), "expected features or codes, got neither")
+    return Encoded(encode_items(vectors, coder.model), coder)
+
+
+def _items(
+    collection: Collection, ids: Sequence[str], payloads: Sequence[bytes | None], vectors: Vectors | None
+) -> list[NewItem]:
     if collection.kept is None or vectors is None:
-        new = [NewItem(*item) for item in zip(ids, payloads, strict=True)]
-    else:
-        kept = collection.kept.pack(vectors.features)
-        new = [NewItem(*item) for item in zip(ids, payloads, kept, strict=True)]
-    return Prepared(new, codes, versions, start)
+        return [NewItem(*item) for item in zip(ids, payloads, strict=True)]
+    kept = collection.kept.pack(vectors.features)
+    return [NewItem(*item) for item in zip(ids, payloads, kept, strict=True)]
 
 
 def _of_request(i: int) -> Location:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from service.body import load_payload_body, parse
-from service.collection import Collection, View
+from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, UnknownItemError, VersionMismatchError
 from service.filters import compile_filter, has_gap
 from service.payloads import dump_payloads
@@ -17,6 +17,7 @@ from service.responses import stored_payload
 from service.schemas.items import DeleteRequest
 from service.settings import Settings
 from service.store.interface import Change, ItemRow, Terms
+from service.tables import View
 from service.writing import Asked, Written, write
 
 _BYTES_PER_ITEM = 100  # what is neither id nor payload

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ccq_core.features import FeatureSet
-from service.collection import Collection, View
+from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, StorageError
 from service.items import reply_bytes
 from service.places import shorten
 from service.records import Codes
 from service.responses import stored_payload
 from service.store.interface import ItemRow, Snapshot
+from service.tables import View
 
 AT_ONCE = 10_000
 _PER_CODE = 16  # characters of JSON beside the code itself
@@ -140,7 +141,7 @@ def _listed(collection: Collection, view: View, snapshot: Snapshot, rows: Sequen
         if len(records) != len(rows):
             raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index them again")
         kept = collection.kept.unpack(records)
-    return Listed(rows, collection.layout.databases, codes, kept)
+    return Listed(rows, view.coder.layout.databases, codes, kept)
 
 
 def _check_kept(collection: Collection, features: bool) -> None:
@@ -152,10 +153,11 @@ def _check_kept(collection: Collection, features: bool) -> None:
 def _more_bytes(collection: Collection, codes: bool, features: bool) -> int:
     """About how many bytes of a reply the codes and features of an item take at most."""
     size = 0
+    coder = collection.view.coder
     if codes:
-        size += len(collection.layout.databases) * (_PER_CODE + collection.layout.width * 4 // 3)
+        size += len(coder.layout.databases) * (_PER_CODE + coder.layout.width * 4 // 3)
     if features:
-        size += sum(_PER_FEATURES + dim * 16 // 3 for dim in collection.model.dims.values())
+        size += sum(_PER_FEATURES + dim * 16 // 3 for dim in coder.model.dims.values())
     return size
 
 

@@ -24,6 +24,7 @@ from service.errors import Fault, InvalidRequestError
 from service.places import shorten
 from service.ranking import Ranking
 from service.schemas.search import SearchRequest
+from service.store.interface import CollectionRecord
 
 _LAYOUT = struct.Struct(">dqIq8s")  # 36 bytes are 48 of base64, without padding
 _RANKED = ("database", "score_threshold", "filter", "metric")
@@ -93,7 +94,9 @@ class Cursor:
     def check(self, search: bytes) -> None:
         """InvalidRequestError if the cursor is of another search."""
         if self.search != search:
-            raise _refused("expected a cursor of this search, got one of another query or collection")
+            raise _refused(
+                "expected a cursor of this search, got one of another query or collection, or of a model before"
+            )
 
     def ahead(self, ranking: Ranking) -> int:
         """How many rows of a ranking come up to this place."""
@@ -102,20 +105,22 @@ class Cursor:
         return int(np.count_nonzero((keys < self.key) | ((keys == self.key) & before)))
 
 
-def search_digest(request: SearchRequest, collection: int, points: Float32, stored: tuple[int, ...]) -> bytes:
+def search_digest(
+    request: SearchRequest, collection: CollectionRecord, points: Float32, stored: tuple[int, ...]
+) -> bytes:
     """What tells a search from others: all that its ranking depends on, and nothing of its pages.
 
     Parameters
     ----------
     request, collection:
-        The request, and the number of the collection.
+        The request, and the collection as it is: with another model its rankings are others.
     points:
         Latent vectors of the query, which are the same for the same request, and shorter than features.
     stored:
         Sequence numbers of the stored items that the query names: an item that was indexed again is another query.
     """
     parts = [getattr(request, name) for name in _RANKED]
-    data = orjson.dumps([collection, parts, stored], default=vars)
+    data = orjson.dumps([collection.number, collection.generation, parts, stored], default=vars)
     return hashlib.blake2b(data + points.tobytes(), digest_size=8).digest()
 
 

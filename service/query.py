@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.features import Float32
-from service.collection import Collection, View
+from service.collection import Collection
 from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
 from service.places import Location, shorten
 from service.schemas.search import SearchRequest
 from service.store.interface import ItemRow, Snapshot
+from service.tables import Coder, View
 
 _NO_LENGTH = 1e-6  # rounding leaves about a tenth of it where nothing should be left
 
@@ -72,7 +73,7 @@ class Query:
         if stored:
             others = iter(spelled)
             rows = range(len(self.examples))
-            points = np.array([_latent_of(stored[i], collection, view) if i in stored else next(others) for i in rows])
+            points = np.array([_latent_of(stored[i], view) if i in stored else next(others) for i in rows])
         if self.positives is not None:
             points = _difference(points, self.positives)
         return points, tuple(sorted({item.seq for item in stored.values()}))
@@ -89,19 +90,19 @@ def _examples(request: SearchRequest) -> list[tuple[Location, Example]]:
     return [(("queries", i), example) for i, example in enumerate(request.queries or [])]
 
 
-def spell(queries: Sequence[Query], collection: Collection) -> list[Float32 | CoreInputError]:
+def spell(queries: Sequence[Query], coder: Coder) -> list[Float32 | CoreInputError]:
     """For each query latent vectors (n, D) of its examples that are features, or what is wrong with these.
 
-    All are worked out together, and each is what it would be alone.
+    All are worked out together, and each is what it would be alone. `coder`: that of the view that is searched.
     """
     spelled = [
         [(place, example) for place, example in zip(query.places, query.examples, strict=True) if _is_spelled(example)]
         for query in queries
     ]
     try:
-        points = _latents([found for several in spelled for found in several], collection)
+        points = _latents([found for several in spelled for found in several], coder)
     except CoreInputError as error:
-        return [error] if len(queries) == 1 else [result for query in queries for result in spell([query], collection)]
+        return [error] if len(queries) == 1 else [result for query in queries for result in spell([query], coder)]
     ends = np.cumsum([len(several) for several in spelled]).tolist()
     return [points[end - len(several) : end] for end, several in zip(ends, spelled, strict=True)]
 
@@ -110,18 +111,18 @@ def _is_spelled(example: Example) -> TypeGuard[Mapping[str, Any]]:
     return not isinstance(example, str)
 
 
-def _latents(spelled: Sequence[tuple[Location, Mapping[str, Any]]], collection: Collection) -> Float32:
+def _latents(spelled: Sequence[tuple[Location, Mapping[str, Any]]], coder: Coder) -> Float32:
     if not spelled:
         return np.empty((0, 0), dtype=np.float32)
     vectors = read_vectors(
         [example for _, example in spelled],
         lambda i: spelled[i][0],
-        collection.model,
-        collection.record.model,
+        coder.model,
+        coder.record.model,
     )
     rows = np.arange(len(spelled))
     with vectors.faults_named(rows):
-        return collection.model.project(vectors.marked(rows), alone=True)
+        return coder.model.project(vectors.marked(rows), alone=True)
 
 
 def _stored_item(item_id: str, place: Location, collection: Collection, snapshot: Snapshot) -> ItemRow:
@@ -131,10 +132,10 @@ def _stored_item(item_id: str, place: Location, collection: Collection, snapshot
     return item
 
 
-def _latent_of(item: ItemRow, collection: Collection, view: View) -> Float32:
+def _latent_of(item: ItemRow, view: View) -> Float32:
     """Latent vector (D,) of a stored item: of its `pair` codes, else of its only ones."""
     *_, last = view.codes(item.seq).values()  # `pair` is the last database, and an item without it is in one only
-    latent: Float32 = collection.model.decode(last[None])[0]
+    latent: Float32 = view.coder.model.decode(last[None])[0]
     return latent
 
 

@@ -12,8 +12,8 @@ from ccq_core.distances import DistanceTables
 from ccq_core.features import Float32
 from ccq_core.scan import Keys
 from service import metrics
-from service.collection import View
 from service.store.interface import Seqs
+from service.tables import View
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ccq_core import CCQ
 from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from ccq_core.scan import Keys
@@ -15,6 +16,7 @@ from service.errors import Fault, InvalidRequestError, StorageError
 from service.ranking import Job, Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Seqs, Snapshot
+from service.tables import View
 
 
 def check_rescoring(request: SearchRequest, collection: Collection) -> None:
@@ -35,6 +37,7 @@ def rescored(
     job: Job,
     least_score: np.float32 | None,
     collection: Collection,
+    view: View,
     snapshot: Snapshot,
 ) -> list[Ranking]:
     """The rows of the ranking of each query in the order of their exact distances in the latent space.
@@ -45,7 +48,7 @@ def rescored(
         Kept features are missing or damaged.
     """
     wanted = np.unique(np.concatenate([ranking.seqs for ranking in rankings]))
-    latents = _latents(wanted, job.databases, collection, snapshot)
+    latents = _latents(wanted, job.databases, collection, view.coder.model, snapshot)
     found = []
     for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
         z = latents[ranking.databases, np.searchsorted(wanted, ranking.seqs)].astype(np.float64)
@@ -78,7 +81,7 @@ def _distances(z: Keys, point: Keys, metric: str) -> tuple[Keys, Float32, Float3
     return keys, distances, 0 - distances
 
 
-def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, snapshot: Snapshot) -> Float32:
+def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, model: CCQ, snapshot: Snapshot) -> Float32:
     """Latent vectors (databases, n, D) of items."""
     layout = collection.kept
     if layout is None:  # `check_rescoring` has seen to it
@@ -91,6 +94,5 @@ def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, snaps
         name: np.where(features.present[name][:, None], array, np.float32(np.nan))
         for name, array in features.arrays.items()
     }
-    model = collection.model
     latents = [model.project(everything if name == PAIR else {name: features.arrays[name]}) for name in databases]
     return np.stack(latents)

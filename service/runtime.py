@@ -10,6 +10,7 @@ from service.access import Access
 from service.catalog import Catalog
 from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
+from service.jobs.reencode import ReencodeJobs
 from service.jobs.runner import Jobs
 from service.jobs.training import TrainingJobs
 from service.settings import Settings
@@ -80,7 +81,7 @@ class Runtime:
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
             snapshots = Snapshots(store, settings)
-            jobs = Jobs(store.jobs, settings, [TrainingJobs(store, catalog, settings)])
+            jobs = Jobs(store.jobs, settings, [TrainingJobs(store, catalog, settings), ReencodeJobs(catalog)])
         except UnavailableError as error:
             store.close()
             raise DatabaseError(f"data directory {settings.data}: {error} ({error.__cause__})") from error

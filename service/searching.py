@@ -13,7 +13,7 @@ import numpy as np
 from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from service.body import parse
-from service.collection import Collection, View
+from service.collection import Collection
 from service.errors import (
     CoreInputError,
     Fault,
@@ -34,6 +34,7 @@ from service.rescoring import check_rescoring, rescored, rows_to_rescore
 from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import Seqs, Snapshot
+from service.tables import View
 
 _QUICK_ROWS = 200
 _QUICK_EXAMPLES = 16
@@ -87,8 +88,12 @@ def search_together(
                 raise WouldTakeLongError
             searches[i] = search
     if searches:
-        spelled = spell([search.query for search in searches.values()], collection)
+        coder = collection.view.coder
+        queries = [search.query for search in searches.values()]
+        spelled = spell(queries, coder)
         with collection.read(quick=quick) as (view, snapshot):
+            if view.coder is not coder:  # the collection got another model in this very moment
+                spelled = spell(queries, view.coder)
             jobs: dict[int, Job] = {}
             for (i, search), points in zip(searches.items(), spelled, strict=True):
                 with _kept(wrong, i):
@@ -145,7 +150,7 @@ class _Search:
         request = self.request
         latents, stored = self.query.resolve(spelled, self.collection, view, snapshot)
         if self.cursor is not None:
-            self.cursor.check(self._digest(latents, stored))
+            self.cursor.check(self._digest(latents, stored, view))
         limit = request.limit
         if request.rescore:
             limit = rows_to_rescore(request, self.settings.max_limit)
@@ -154,7 +159,7 @@ class _Search:
         elif request.queries is None:
             limit = rows_to_search(request, self.cursor, self.settings.max_limit)
         return Job(
-            self.collection.model.distance_tables_latent(latents, metric=request.metric),
+            view.coder.model.distance_tables_latent(latents, metric=request.metric),
             latents,
             self.databases,
             limit,
@@ -179,7 +184,7 @@ class _Search:
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
         if self.request.rescore:
             first, end = self.request.offset, self.request.offset + self.request.limit
-            anew = rescored(rankings, job, self._least_score, self.collection, snapshot)
+            anew = rescored(rankings, job, self._least_score, self.collection, view, snapshot)
             rankings = [ranking.take(slice(first, end)) for ranking in anew]
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
@@ -192,7 +197,7 @@ class _Search:
         most = self.settings.max_limit
         page = cut_page(deepen(view, job, ranking, most + 1), self.request, self.cursor, most)
         (hits,) = self._hits([page.rows], snapshot)
-        behind = Cursor.behind(page, self._digest(job.points, job.exclude)).write() if page.more else None
+        behind = Cursor.behind(page, self._digest(job.points, job.exclude, view)).write() if page.more else None
         return {"results": hits, "next_cursor": behind}
 
     def _groups(self, rankings: Iterator[Ranking], snapshot: Snapshot) -> list[Any]:
@@ -204,8 +209,8 @@ class _Search:
     def _hits(self, rankings: Sequence[Ranking], snapshot: Snapshot) -> list[Any]:
         return read_hits(rankings, self.databases, self.request, snapshot, self.settings.max_reply_bytes)
 
-    def _digest(self, points: Float32, stored: tuple[int, ...]) -> bytes:
-        return search_digest(self.request, self.collection.record.number, points, stored)
+    def _digest(self, points: Float32, stored: tuple[int, ...], view: View) -> bytes:
+        return search_digest(self.request, view.coder.record, points, stored)
 
 
 def _check_size(request: SearchRequest, settings: Settings) -> None:
@@ -236,13 +241,14 @@ def _refused(key: str, reason: str) -> InvalidRequestError:
 
 
 def _databases(request: SearchRequest, collection: Collection) -> tuple[str, ...]:
-    known = collection.layout.databases
+    coder = collection.view.coder
+    known = coder.layout.databases
     if request.database is None:
         return (PAIR,) if PAIR in known else known
     for i, name in enumerate(request.database):
         if name not in known:
             expected = ", ".join(known)
-            reason = f"unknown database {shorten(name)}, expected {expected} (model {collection.record.model})"
+            reason = f"unknown database {shorten(name)}, expected {expected} (model {coder.record.model})"
             place: Location = ("database",) if len(request.database) == 1 else ("database", i)
             raise UnknownDatabaseError.from_faults([Fault.at(place, reason)])
     return tuple(request.database)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,11 +13,22 @@ from service import errors
 from service.body import json_body, parse, read_json
 from service.catalog import Catalog, Entry
 from service.errors import Fault, UnknownModelError
+from service.jobs import reencode as jobs
 from service.responses import Json
-from service.routes.common import BODY_PROBLEMS, STORE_PROBLEMS, WRITE_PROBLEMS, NamedCollection, RuntimeArg
+from service.routes.common import (
+    BODY_PROBLEMS,
+    COLLECTION_PROBLEMS,
+    STORE_PROBLEMS,
+    WRITE_PROBLEMS,
+    MeantCollection,
+    NamedCollection,
+    RuntimeArg,
+)
 from service.routes.guard import CallerArg, guarded, needs
+from service.runtime import Runtime
 from service.schemas import examples
-from service.schemas.admin import CollectionInfo, CollectionList, CollectionRequest
+from service.schemas.admin import CollectionInfo, CollectionList, CollectionRequest, ReencodeRequest
+from service.schemas.jobs import JobInfo
 
 router = APIRouter(prefix="/collections", tags=["collections"])
 
@@ -31,7 +44,13 @@ async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     "/{collection}",
     dependencies=[needs("admin")],
     response_model=CollectionInfo,
-    responses=guarded(*BODY_PROBLEMS, errors.UnknownModelError, errors.CollectionConflictError, *WRITE_PROBLEMS)
+    responses=guarded(
+        *BODY_PROBLEMS,
+        errors.UnknownModelError,
+        errors.CollectionConflictError,
+        errors.AliasConflictError,
+        *WRITE_PROBLEMS,
+    )
     | {201: {"model": CollectionInfo, "description": "It is new."}},
     openapi_extra=json_body(CollectionRequest, **examples.COLLECTION),
 )
@@ -47,7 +66,7 @@ async def put(request: Request, runtime: RuntimeArg, collection: NamedCollection
     response_model=CollectionInfo,
     responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError),
 )
-async def get(runtime: RuntimeArg, collection: NamedCollection) -> Response:
+async def get(runtime: RuntimeArg, collection: MeantCollection) -> Response:
     """One collection."""
     return Json(describe(runtime.catalog.entry(collection)))
 
@@ -56,12 +75,43 @@ async def get(runtime: RuntimeArg, collection: NamedCollection) -> Response:
     "/{collection}",
     dependencies=[needs("admin")],
     status_code=204,
-    responses=guarded(errors.UnknownCollectionError, errors.InvalidRequestError, *WRITE_PROBLEMS),
+    responses=guarded(
+        errors.UnknownCollectionError, errors.AliasConflictError, errors.InvalidRequestError, *WRITE_PROBLEMS
+    ),
 )
 async def delete(runtime: RuntimeArg, collection: NamedCollection) -> Response:
-    """Delete a collection with all its items. Its model stays."""
+    """Delete a collection with all its items, by its own name, and while no alias leads to it. Its model stays."""
     await runtime.writes.run(runtime.catalog.drop_collection, collection)
     return Response(status_code=204)
+
+
+@router.post(
+    "/{collection}/reencode",
+    dependencies=[needs("admin")],
+    status_code=202,
+    response_model=JobInfo,
+    responses=guarded(
+        *COLLECTION_PROBLEMS,
+        *BODY_PROBLEMS,
+        errors.UnknownModelError,
+        errors.ReencodeError,
+        errors.ReencodingError,
+        errors.JobsFullError,
+        *WRITE_PROBLEMS,
+    ),
+    openapi_extra=json_body(ReencodeRequest, **examples.REENCODE),
+)
+async def reencode(request: Request, runtime: RuntimeArg, caller: CallerArg, collection: MeantCollection) -> Response:
+    """Encode all items anew by another model, from the features that the collection keeps, as a job.
+
+    Searches and writes go on meanwhile, with the model that there was; at its end they go over to the other at once.
+    The result of the job is `{"items": ..., "seconds": ..., "before": ..., "after": ...}`. Not with an API key for some
+    collections only.
+    """
+    caller.check_unlimited()
+    runtime.catalog.collection(collection)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.writes.run(_reencode, runtime, collection, body)
 
 
 def describe(entry: Entry) -> dict[str, Any]:
@@ -81,8 +131,22 @@ def describe(entry: Entry) -> dict[str, Any]:
 
 def _put(catalog: Catalog, name: str, body: bytes) -> Response:
     request = parse(body, CollectionRequest)
-    try:
+    with _model_named(request.model):
         entry, new = catalog.create_collection(name, request.model, request.indexes, request.keep)
-    except UnknownModelError as error:
-        raise UnknownModelError(request.model, [Fault.at(("model",), error.detail)]) from None
     return Json(describe(entry), status_code=201 if new else 200)
+
+
+def _reencode(runtime: Runtime, collection: str, body: bytes) -> Response:
+    model = parse(body, ReencodeRequest).model
+    with _model_named(model):
+        job = jobs.add(runtime.jobs, runtime.catalog, collection, model)
+    return Json(runtime.jobs.described(job), status_code=202, headers={"Location": f"/jobs/{job.id}"})
+
+
+@contextmanager
+def _model_named(model: str) -> Iterator[None]:
+    """Tell of a model that there is none of as a fault of the body."""
+    try:
+        yield
+    except UnknownModelError as error:
+        raise UnknownModelError(model, [Fault.at(("model",), error.detail)]) from None

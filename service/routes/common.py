@@ -76,18 +76,27 @@ async def _runtime(request: Request) -> Runtime:
 
 
 async def collection_name(request: Request) -> str:
-    settings = request.app.state.runtime.settings
-    return _permitted(request, str(request.path_params.get("collection", settings.default_collection)))
+    runtime: Runtime = request.app.state.runtime
+    return _meant(request, str(request.path_params.get("collection", runtime.settings.default_collection)))
 
 
 async def _named_collection(request: Request, collection: CollectionPath) -> str:
-    return _permitted(request, collection)
+    return _permitted(request, collection, collection)
 
 
-def _permitted(request: Request, collection: str) -> str:
-    note(request.scope, collection=collection)
-    caller_of(request.scope).check_collection(collection)
-    return collection
+async def _meant_collection(request: Request, collection: CollectionPath) -> str:
+    return _meant(request, collection)
+
+
+def _meant(request: Request, collection: str) -> str:
+    runtime: Runtime = request.app.state.runtime
+    return _permitted(request, collection, runtime.catalog.own_name(collection))
+
+
+def _permitted(request: Request, collection: str, means: str) -> str:
+    note(request.scope, collection=means)
+    caller_of(request.scope).check_collection(collection, means)
+    return means
 
 
 async def _item_id(
@@ -126,9 +135,11 @@ def version_of(if_match: str | None) -> int | None:
 
 RuntimeArg = Annotated[Runtime, Depends(_runtime)]
 CollectionName = Annotated[str, Depends(collection_name)]
-"""The collection that the path names, or the default one; of those that the caller may use."""
+"""The own name of the collection that the path means, or of the default one; of those that the caller may use."""
 NamedCollection = Annotated[str, Depends(_named_collection)]
-"""The collection that the path names; of those that the caller may use."""
+"""The name in the path, of a collection and not of an alias; of those that the caller may use."""
+MeantCollection = Annotated[str, Depends(_meant_collection)]
+"""The own name of the collection that the path means; of those that the caller may use."""
 ItemIdArg = Annotated[str, Depends(_item_id)]
 IfMatch = Annotated[
     str | None,

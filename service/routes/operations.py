@@ -47,7 +47,9 @@ async def version() -> Response:
 async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     """How long, how many and how much a request may be, and how many at one time."""
     dimensions = {
-        entry.record.name: {name: modality.dim for name, modality in entry.collection.model.modalities_.items()}
+        entry.record.name: {
+            name: modality.dim for name, modality in entry.collection.view.coder.model.modalities_.items()
+        }
         for entry in runtime.catalog.entries()
         if entry.collection is not None and caller.sees(entry.record.name)
     }

@@ -51,6 +51,14 @@ class CollectionList(Schema):
     collections: list[CollectionInfo]
 
 
+class ReencodeRequest(Schema):
+    """What a collection is to be encoded with."""
+
+    model: Name = Field(
+        description="Name of another model of the same modalities, in the same order, and of the same dimensions."
+    )
+
+
 class ModalityInfo(Schema):
     """A modality of a model."""
 

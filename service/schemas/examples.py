@@ -60,3 +60,7 @@ TRAINING = {
         "held_out": 0.05,
     },
 }
+
+REENCODE: dict[str, Any] = {"with a model that was trained again": {"model": "wiki-32-b"}}
+
+ALIAS: dict[str, Any] = {"a collection by another name": {"collection": "photos-2026"}}

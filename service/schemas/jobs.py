@@ -35,7 +35,7 @@ class JobInfo(Schema):
     """Work in the background."""
 
     id: str
-    kind: Literal["train"]
+    kind: Literal["train", "reencode"]
     target: str = Field(description="Name of the model or collection that it is about.")
     parameters: dict[str, Any] = Field(description="What was asked for.")
     state: State

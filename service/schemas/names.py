@@ -52,6 +52,7 @@ ItemId = Annotated[
 CollectionPath = Annotated[
     str, Path(alias="collection", pattern=NAME_PATTERN, description=f"Name of the collection: {NAME_RULE}.")
 ]
+AliasPath = Annotated[str, Path(alias="alias", pattern=NAME_PATTERN, description=f"Name of the alias: {NAME_RULE}.")]
 SnapshotPath = Annotated[
     str, Path(alias="snapshot", pattern=NAME_PATTERN, description="Name of the snapshot, as it is listed.")
 ]

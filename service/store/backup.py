@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import apsw
 
+from service.store import discarded, generations
 from service.store.interface import Copied
 from service.store.jobs import forget_unfinished
 
@@ -40,10 +41,21 @@ def copy(source: apsw.Connection, between_writes: BetweenWrites, file: Path, che
         _copy_pages(source, target, between_writes, check)
         target.pragma("journal_mode", "delete")  # of the database, which has the writer's: it is to be one file
         forget_unfinished(target)
+        _let_go(target)
         collections = dict(target.execute("SELECT name, items FROM collections ORDER BY name"))
         return Copied(target.pragma("user_version"), collections)
     finally:
         target.close()
+
+
+def _let_go(target: apsw.Connection) -> None:
+    """Leave out codes of models that collections do not have: not yet, or not any more."""
+    db = target.cursor()
+    with target:
+        generations.abandon_all(db)
+        some = discarded.clear_all(db)
+    if some:
+        db.execute("PRAGMA incremental_vacuum").fetchall()
 
 
 def _copy_pages(

@@ -16,10 +16,10 @@ from ccq_core import CCQ
 from ccq_core.errors import CCQError
 from service.errors import DatabaseError, UnavailableError
 from service.records import Layout
-from service.store import segments
+from service.store import aliases, discarded, generations, listed, segments
 from service.store.connection import open_writer, storage_errors
 from service.store.directory import DirectoryLock
-from service.store.interface import CollectionRecord
+from service.store.interface import CollectionRecord, Seqs
 from service.store.snapshot import items_table
 from service.store.sqlite import DATABASE_NAME
 
@@ -61,11 +61,10 @@ def _parts(db: apsw.Cursor) -> Iterator[Part]:
     layouts: dict[str, Layout] = {}
     for (name,) in list(db.execute("SELECT name FROM models ORDER BY name")):
         yield _part(f"model {name!r}", lambda name=name: _model(db, name, layouts))  # type: ignore[misc]
-    for row in list(db.execute("SELECT number, name, model FROM collections ORDER BY name")):
-        record = CollectionRecord(*row)
+    for record in listed.every(db):
         yield _part(
             f"collection {record.name!r}",
-            lambda record=record: _collection(db, record, layouts.get(record.model)),  # type: ignore[misc]
+            lambda record=record: _collection(db, record, layouts),  # type: ignore[misc]
         )
 
 
@@ -83,7 +82,7 @@ def _part(name: str, look: Callable[[], tuple[str, list[str]]]) -> Part:
 def _database(db: apsw.Cursor) -> tuple[str, list[str]]:
     found = [str(line) for (line,) in db.execute("PRAGMA integrity_check")]
     pages, size = db.execute("PRAGMA page_count").get, db.execute("PRAGMA page_size").get
-    return f"{pages * size} bytes", [] if found == ["ok"] else found
+    return f"{pages * size} bytes", _misplaced(db) if found == ["ok"] else found
 
 
 def _model(db: apsw.Cursor, name: str, layouts: dict[str, Layout]) -> tuple[str, list[str]]:
@@ -98,14 +97,9 @@ def _model(db: apsw.Cursor, name: str, layouts: dict[str, Layout]) -> tuple[str,
     return summary, []
 
 
-def _collection(db: apsw.Cursor, record: CollectionRecord, layout: Layout | None) -> tuple[str, list[str]]:
-    faults = [] if layout is not None else [f"its model {record.model!r} is missing or damaged"]
-    held = [np.empty(0, dtype=np.int64)]
-    for seqs, data in segments.read(db, record):
-        if layout is not None and len(data) != len(seqs) * layout.size:
-            faults.append(f"items number {seqs[0]} to {seqs[-1]}: codes of another length than the model's")
-        held.append(seqs)
-    codes = np.setdiff1d(np.concatenate(held), segments.read_gone(db, record), assume_unique=True)
+def _collection(db: apsw.Cursor, record: CollectionRecord, layouts: dict[str, Layout]) -> tuple[str, list[str]]:
+    held, faults = _codes(db, record, layouts)
+    codes = np.setdiff1d(held, segments.read_gone(db, record), assume_unique=True)
     rows = db.execute(f"SELECT seq FROM {items_table(record)} ORDER BY seq")
     items = np.fromiter((seq for (seq,) in rows), dtype=np.int64)
     faults += [f"item number {seq} has no codes" for seq in np.setdiff1d(items, codes, assume_unique=True)]
@@ -113,4 +107,35 @@ def _collection(db: apsw.Cursor, record: CollectionRecord, layout: Layout | None
     counted = db.execute("SELECT items FROM collections WHERE number = ?", (record.number,)).get
     if counted != len(items):
         faults.append(f"{len(items)} items, counted as {counted}")
-    return f"{len(items)} items", faults
+    summary, staged = f"{len(items)} items", generations.of(db, record)
+    if staged is not None:  # noted as gone are items too that were not staged yet, so there is less to compare
+        held, more = _codes(db, staged, layouts)
+        summary += f", {len(held)} staged for model {staged.model!r}"
+        faults += [f"staged for model {staged.model!r}: {fault}" for fault in more]
+    return summary, faults
+
+
+def _codes(db: apsw.Cursor, record: CollectionRecord, layouts: dict[str, Layout]) -> tuple[Seqs, list[str]]:
+    """Ascending sequence numbers of the codes of one generation, and what is wrong with it."""
+    layout = layouts.get(record.model)
+    faults = [] if layout is not None else [f"its model {record.model!r} is missing or damaged"]
+    held = [np.empty(0, dtype=np.int64)]
+    for seqs, data in segments.read(db, record):
+        if layout is not None and len(data) != len(seqs) * layout.size:
+            faults.append(f"items number {seqs[0]} to {seqs[-1]}: codes of another length than the model's")
+        held.append(seqs)
+    return np.concatenate(held), faults
+
+
+def _misplaced(db: apsw.Cursor) -> list[str]:
+    """Tables of codes that are missing, or belong to no generation; and aliases that lead nowhere."""
+    known = discarded.names(db)
+    for record in listed.every(db):
+        for one in (record, generations.of(db, record)):
+            if one is not None:
+                known |= {segments.codes_table(one), segments.gone_table(one)}
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name GLOB 'codes_*' OR name GLOB 'gone_*')"
+    found = {str(name) for (name,) in db.execute(sql)}
+    faults = [f"alias {alias!r} leads to no collection, or is one" for alias in aliases.astray(db)]
+    faults += [f"table {name} is missing" for name in sorted(known - found)]
+    return faults + [f"table {name} belongs to no collection" for name in sorted(found - known)]

@@ -12,6 +12,9 @@ import apsw
 import apsw.sqlite_extra
 
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
+from service.store.aliases import ALIASES_SCHEMA
+from service.store.discarded import DISCARDED_SCHEMA
+from service.store.generations import STAGING_SCHEMA
 from service.store.jobs import JOBS_SCHEMA
 from service.store.postings import INDEXED_KEYS_SCHEMA
 from service.store.replies import REPLIES_SCHEMA
@@ -20,7 +23,7 @@ from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -42,11 +45,15 @@ CREATE TABLE collections (
     model TEXT NOT NULL REFERENCES models (name),
     version INTEGER NOT NULL DEFAULT 0,
     items INTEGER NOT NULL DEFAULT 0,
-    keep TEXT NOT NULL DEFAULT 'none'
+    keep TEXT NOT NULL DEFAULT 'none',
+    generation INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 {INDEXED_KEYS_SCHEMA}
 {REPLIES_SCHEMA}
 {JOBS_SCHEMA}
+{ALIASES_SCHEMA}
+{STAGING_SCHEMA}
+{DISCARDED_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
@@ -83,7 +90,7 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             "backup, or, to start with nothing, choose or make an empty directory"
         )
     _load_checksums()
-    try:
+    with database_errors(path):
         connection = apsw.Connection(str(path))
         try:
             # Closing would empty a damaged log into the database, and hide that there is one.
@@ -93,9 +100,6 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
         except BaseException:
             connection.close()
             raise
-    except apsw.Error as error:
-        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
-        raise DatabaseError(f"database {path}: {what}") from error
     sync_directory(path.parent)
     return connection
 
@@ -133,6 +137,21 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def database_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into those of a database that cannot be opened.
+
+    Raises
+    ------
+    DatabaseError
+    """
+    try:
+        yield
+    except apsw.Error as error:
+        what = f"a page {_DAMAGED_PAGE}" if _is_damage(error) else f"{error}"
+        raise DatabaseError(f"database {path}: {what}") from error
 
 
 @contextmanager

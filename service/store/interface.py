@@ -40,13 +40,15 @@ class ModelRecord:
 class CollectionRecord:
     """A stored collection. `number` is never used twice, so a collection made anew is another one.
 
-    `keep`: how features are kept (see `service.kept`), or ``none``.
+    `keep`: how features are kept (see `service.kept`), or ``none``. `generation`: another number for each model that it
+    has had; codes of one generation mean nothing to another.
     """
 
     number: int
     name: str
     model: str
     keep: str = "none"
+    generation: int = 0
 
 
 class NewItem(NamedTuple):
@@ -93,6 +95,8 @@ class Copied:
 
 
 Publish = Callable[[Change], None]
+Finish = Callable[[Seqs, list[bytes], Seqs], bytes]
+"""Encodes the last items: see `Staging.adopt`."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,10 @@ class DoneBefore(Exception):  # noqa: N818 (no error)
         self.reply = reply
 
 
+class ModelChanged(Exception):  # noqa: N818 (no error)
+    """Codes are of a generation that the collection has no longer; nothing was changed. They are to be made anew."""
+
+
 @dataclass(frozen=True)
 class Terms:
     """On what terms items are written. They are looked at within the transaction, so no other write comes between.
@@ -146,6 +154,7 @@ class Snapshot(Protocol):
     """One collection at one moment, whatever is written meanwhile. For one thread; one iteration at a time."""
 
     version: int
+    record: CollectionRecord
 
     def count(self) -> int:
         """Number of items."""
@@ -196,6 +205,61 @@ class Snapshot(Protocol):
         """Those of the items that have anything under a key; None if not indexed."""
 
 
+class AliasStore(Protocol):
+    """Other names of collections. May raise what a store raises."""
+
+    def all(self) -> dict[str, str]:
+        """Aliases, and the names of their collections; by alias."""
+
+    def put(self, alias: str, collection: str) -> bool:
+        """Let an alias lead to a collection; whether it is new.
+
+        Raises UnknownCollectionError, or AliasConflictError if the alias is a collection, or the collection an alias.
+        """
+
+    def delete(self, alias: str) -> None:
+        """Delete an alias; UnknownAliasError if there is none of this name."""
+
+
+class Staging(Protocol):
+    """Codes of another model, gathered beside those that a collection has, in order of insertion. For one thread.
+
+    `record`: the collection as it is to be. All methods may raise what those of `Store` may, UnknownCollectionError if
+    the collection is gone, and StorageError once this was abandoned.
+    """
+
+    record: CollectionRecord
+
+    def rest(self, limit: int) -> tuple[Seqs, list[bytes]]:
+        """Sequence numbers and kept features of the next `limit` items that are not staged; of fewer at the end."""
+
+    def add(self, seqs: Seqs, data: bytes) -> tuple[Seqs, bytes]:
+        """Stage the code records of what `rest` gave; those that were not deleted meanwhile, and their records."""
+
+    def codes(self) -> Iterator[tuple[Seqs, bytes]]:
+        """Sequence numbers and joined code records of all that is staged, in order of insertion."""
+
+    def gone(self) -> Seqs:
+        """Ascending sequence numbers of deleted items: all those that `codes` may give, and maybe others."""
+
+    def adopt(self, most: int, finish: Finish, publish: Publish) -> Change | None:
+        """In one write, stage the rest and make what is staged the collection's codes, and the model its model.
+
+        Parameters
+        ----------
+        most:
+            How many items may be left; if more are, nothing is done, and the result is None.
+        finish:
+            Gives the joined code records of the items that are left, from their sequence numbers and kept features; and
+            is told the ascending sequence numbers of all that was staged and deleted since. Maybe called twice.
+        publish:
+            As for every write. Its version is the next one of the collection; no item is added or removed.
+        """
+
+    def abandon(self) -> None:
+        """Let go of what is staged, if it was not adopted."""
+
+
 class Store(Protocol):
     """Models, collections and items. Any method may be called from any thread.
 
@@ -206,11 +270,12 @@ class Store(Protocol):
 
     Attributes
     ----------
-    jobs:
-        Background jobs.
+    jobs, aliases:
+        Background jobs, and other names of collections.
     """
 
     jobs: JobStore
+    aliases: AliasStore
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go of everything."""
@@ -237,8 +302,8 @@ class Store(Protocol):
 
         `keep`: how it keeps features; None: as it does, or not at all.
 
-        Raises UnknownModelError, or CollectionConflictError if the collection exists with another model, or keeps
-        features in another way than `keep`.
+        Raises UnknownModelError, AliasConflictError if the name is that of an alias, or CollectionConflictError if the
+        collection exists with another model, or keeps features in another way than `keep`.
         """
 
     def collections(self) -> list[CollectionRecord]:
@@ -254,7 +319,10 @@ class Store(Protocol):
         """The indexed payload keys, in order."""
 
     def drop_collection(self, record: CollectionRecord) -> None:
-        """Delete a collection and its items; UnknownCollectionError if it is gone already."""
+        """Delete a collection and its items.
+
+        Raises UnknownCollectionError if it is gone already, or AliasConflictError if an alias leads to it.
+        """
 
     def upsert(
         self, record: CollectionRecord, items: Sequence[NewItem], codes: bytes, publish: Publish, terms: Terms = ANY
@@ -262,7 +330,8 @@ class Store(Protocol):
         """Store items with distinct ids, in this order; those whose id is known replace the old ones.
 
         `codes`: their code records, of one length each, joined. Raises UnknownCollectionError if the collection is
-        gone; and as every write that has terms VersionMismatchError, KeyReusedError or DoneBefore.
+        gone, ModelChanged if it is of another generation than in `record`; and as every write that has terms
+        VersionMismatchError, KeyReusedError or DoneBefore.
         """
 
     def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish, terms: Terms = ANY) -> Change:
@@ -286,6 +355,14 @@ class Store(Protocol):
         """Replace the payload (JSON) of an item, which keeps its place and its codes.
 
         Raises UnknownItemError if there is none of this id, and what `upsert` raises.
+        """
+
+    def stage(self, record: CollectionRecord, model: str) -> Staging:
+        """Begin to gather codes of another model for a collection that keeps features.
+
+        Until they are adopted or abandoned the model stays. What was not adopted when a store is opened is abandoned.
+
+        Raises UnknownCollectionError, UnknownModelError, or ReencodingError if some are being gathered already.
         """
 
     def exclusively(self, work: Callable[[], T]) -> T:

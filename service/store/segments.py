@@ -39,13 +39,17 @@ CREATE TABLE {gone} (seq INTEGER PRIMARY KEY) STRICT;
 
 
 def codes_table(record: CollectionRecord) -> str:
-    """Name of the table that holds a collection's segments."""
-    return f"codes_{record.number}"
+    """Name of the table that holds a collection's segments, of the generation that it has in the record."""
+    return f"codes_{_suffix(record)}"
 
 
 def gone_table(record: CollectionRecord) -> str:
     """Name of the table that notes which of their records are of deleted items."""
-    return f"gone_{record.number}"
+    return f"gone_{_suffix(record)}"
+
+
+def _suffix(record: CollectionRecord) -> str:
+    return f"{record.number}_{record.generation}" if record.generation else f"{record.number}"
 
 
 def schema(record: CollectionRecord) -> str:
@@ -66,7 +70,12 @@ def insert(db: apsw.Cursor, record: CollectionRecord, seqs: Seqs, data: bytes) -
 
 def append(db: apsw.Cursor, record: CollectionRecord, first: int, rows: int, data: bytes) -> None:
     """Add the records of items with consecutive sequence numbers from `first` on, behind all others."""
-    insert(db, record, np.arange(first, first + rows, dtype=np.int64), data)
+    add(db, record, np.arange(first, first + rows, dtype=np.int64), data)
+
+
+def add(db: apsw.Cursor, record: CollectionRecord, seqs: Seqs, data: bytes) -> None:
+    """Add the records of items with these ascending sequence numbers, behind all others."""
+    insert(db, record, seqs, data)
     _join(db, record)
 
 
@@ -86,6 +95,15 @@ def read(db: apsw.Cursor, record: CollectionRecord) -> Iterator[tuple[Seqs, byte
     sql = f"SELECT first, last, rows, checksum, offsets, data FROM {codes_table(record)} ORDER BY first"
     for row in db.execute(sql):
         yield _checked(record, *row)
+
+
+def read_one(db: apsw.Cursor, record: CollectionRecord, least: int) -> tuple[Seqs, bytes] | None:
+    """The same of the first segment that begins with this number or a higher one; None if there is none."""
+    sql = (
+        f"SELECT first, last, rows, checksum, offsets, data FROM {codes_table(record)} WHERE first >= ? ORDER BY first"
+    )
+    row = db.execute(sql + " LIMIT 1", (least,)).fetchone()
+    return None if row is None else _checked(record, *row)
 
 
 def read_gone(db: apsw.Cursor, record: CollectionRecord) -> Seqs:

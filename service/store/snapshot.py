@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
@@ -44,13 +45,19 @@ class SQLiteSnapshot:
         The collection; UnknownCollectionError if it is gone.
     quick:
         Raise WouldTakeLongError instead of reading for long.
+
+    Attributes
+    ----------
+    record:
+        The collection as it is at this moment.
     """
 
     def __init__(self, db: apsw.Cursor, record: CollectionRecord, quick: bool = False) -> None:
-        version = db.execute("SELECT version FROM collections WHERE number = ?", (record.number,)).get
-        if not isinstance(version, int):
+        found = db.execute("SELECT version, model, generation FROM collections WHERE number = ?", (record.number,)).get
+        if found is None:
             raise UnknownCollectionError(record.name)
-        self.version = version
+        self.version, model, generation = found
+        self.record = replace(record, model=model, generation=generation)
         self._db = db
         self._until = time.monotonic() + QUICK_SECONDS if quick else math.inf
         self._most = _QUICK_POSTINGS if quick else -1
@@ -69,11 +76,11 @@ class SQLiteSnapshot:
         StorageError
             What is stored is not what was written.
         """
-        return segments.read(self._db, self._record)
+        return segments.read(self._db, self.record)
 
     def gone(self) -> Seqs:
         """Ascending sequence numbers of the deleted items that `codes` may give."""
-        return segments.read_gone(self._db, self._record)
+        return segments.read_gone(self._db, self.record)
 
     def scan(self, payloads: bool) -> Iterator[tuple[int, str, bytes | None]]:
         """All items' seq, id and (if wanted) payload, in order of insertion."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -21,19 +21,21 @@ import numpy as np
 from service.errors import (
     CollectionConflictError,
     ModelInUseError,
-    UnknownCollectionError,
     UnknownItemError,
     UnknownModelError,
     VersionMismatchError,
 )
-from service.store import backup, kept, postings, replies, segments
-from service.store.connection import ITEMS_SCHEMA, empty_log, log_bytes, open_writer, storage_errors
+from service.store import backup, generations, kept, listed, postings, replies, segments
+from service.store.aliases import AliasTable, refuse_alias, refuse_aliased
+from service.store.connection import ITEMS_SCHEMA, database_errors, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import (
     ANY,
+    AliasStore,
     Change,
     CollectionRecord,
     Copied,
+    ModelChanged,
     ModelRecord,
     NewItem,
     Publish,
@@ -45,6 +47,7 @@ from service.store.jobrecords import JobStore
 from service.store.jobs import JobTable
 from service.store.readers import Readers
 from service.store.snapshot import SQLiteSnapshot, items_table
+from service.store.staging import SQLiteStaging
 from service.store.tidier import Tidier
 from service.store.writer import Writer
 
@@ -52,6 +55,7 @@ CACHE_BYTES = 64 << 20
 
 T = TypeVar("T")
 W = TypeVar("W", Change, Change | None)
+Work = Callable[[apsw.Cursor, CollectionRecord], T]
 
 DATABASE_NAME = "ccq.sqlite"
 LOG_BYTES = 64 << 20
@@ -73,12 +77,13 @@ class SQLiteStore:
     """
 
     jobs: JobStore
+    aliases: AliasStore
 
     def __init__(self, directory: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self._lock = DirectoryLock(directory)
         self._path = directory / DATABASE_NAME
         try:
-            connection = open_writer(self._path, existing=self._lock.signed)
+            connection = _opened(self._path, existing=self._lock.signed)
             self._lock.sign()
         except BaseException:
             self._lock.release()
@@ -87,8 +92,10 @@ class SQLiteStore:
         self._readers = Readers(self._path, cache_bytes)
         self._log_limit = LOG_BYTES
         self._tidier = Tidier()
+        self._live: set[int] = set()  # generations that somebody is at work on; for the writing thread
         self._writer = Writer(connection, self._bound_log, self._tidier)
         self.jobs = JobTable(self._writer.run, self._read)
+        self.aliases = AliasTable(self._writer.run, self._read)
 
     def close(self) -> None:
         """Finish the writes that were accepted and let go. Snapshots that are still open end when they end."""
@@ -151,7 +158,8 @@ class SQLiteStore:
 
     @staticmethod
     def _refuse_used(db: apsw.Cursor, model: str, what: str) -> None:
-        users = [name for (name,) in db.execute("SELECT name FROM collections WHERE model = ? ORDER BY name", (model,))]
+        using = [name for (name,) in db.execute("SELECT name FROM collections WHERE model = ?", (model,))]
+        users = sorted({*using, *generations.users(db, model)})
         if users:
             raise ModelInUseError(f"model {model!r} cannot be {what}: used by collection {', '.join(map(repr, users))}")
 
@@ -163,14 +171,14 @@ class SQLiteStore:
         """The collection, and whether it is new; UnknownModelError, or CollectionConflictError."""
 
         def work(db: apsw.Cursor) -> tuple[CollectionRecord, bool]:
-            sql = "SELECT number, name, model, keep FROM collections WHERE name = ?"
-            for record in (CollectionRecord(*row) for row in list(db.execute(sql, (name,)))):
+            for record in [record for record in listed.every(db) if record.name == name]:
                 for what, known, wanted in (("model", record.model, model), ("keep", record.keep, keep)):
                     if wanted is not None and known != wanted:
                         raise CollectionConflictError(
                             f"collection {name!r} exists with {what} {known!r}, not {wanted!r}"
                         )
                 return record, False
+            refuse_alias(db, name, "expected another name for the collection")
             if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
                 raise UnknownModelError(model)
             sql = "INSERT INTO collections (name, model, keep) VALUES (?, ?, ?) RETURNING number"
@@ -186,13 +194,12 @@ class SQLiteStore:
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""
         with self._read() as db:
-            rows = db.execute("SELECT number, name, model, keep FROM collections ORDER BY name")
-            return [CollectionRecord(*row) for row in rows]
+            return listed.every(db)
 
     def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
         """Index exactly these payload keys; whether that is a change."""
 
-        def work(db: apsw.Cursor) -> bool:
+        def work(db: apsw.Cursor, record: CollectionRecord) -> bool:
             known = postings.keys_of(db, record)
             for path in known.keys() - set(keys):
                 postings.drop(db, record, known[path])
@@ -219,18 +226,19 @@ class SQLiteStore:
             return list(postings.keys_of(db, record))
 
     def drop_collection(self, record: CollectionRecord) -> None:
-        """Delete a collection and its items; UnknownCollectionError if it is gone already."""
+        """Delete a collection and its items; UnknownCollectionError, or AliasConflictError."""
 
-        def work(db: apsw.Cursor) -> None:
-            if not db.execute("DELETE FROM collections WHERE number = ? RETURNING 1", (record.number,)).fetchall():
-                raise UnknownCollectionError(record.name)
+        def work(db: apsw.Cursor, record: CollectionRecord) -> None:
+            refuse_aliased(db, record)
+            db.execute("DELETE FROM collections WHERE number = ?", (record.number,))
+            generations.abandon_of(db, record)
             db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
             replies.drop(db, record)
             tables = [items_table, segments.codes_table, segments.gone_table, postings.postings_table]
             for name in [*tables, kept.kept_table] if kept.keeps(record) else tables:
                 db.execute(f"DROP TABLE {name(record)}")
 
-        self._writer.run(work)
+        self._writer.run(self._known(record, work))
 
     # -- items -----------------------------------------------------------------------------------------------------
 
@@ -239,8 +247,11 @@ class SQLiteStore:
     ) -> Change:
         """Store items with distinct ids, in this order; those whose id is known replace the old ones."""
         table = items_table(record)
+        encoded = record.generation
 
-        def work(db: apsw.Cursor) -> Change:
+        def work(db: apsw.Cursor, record: CollectionRecord) -> Change:
+            if record.generation != encoded:
+                raise ModelChanged
             gone = self._remove(db, record, "id", [item.id for item in items])
             version = self._next_version(db, record, len(items) - len(gone))
             # AUTOINCREMENT counts on from the highest number ever given, deleted ones too.
@@ -262,7 +273,9 @@ class SQLiteStore:
 
     def delete_ids(self, record: CollectionRecord, ids: Sequence[str], publish: Publish, terms: Terms = ANY) -> Change:
         """Delete the items with these ids that exist."""
-        return self._writer.run(self._on(terms, record, lambda db: self._delete(db, record, "id", ids)), publish)
+        return self._writer.run(
+            self._on(terms, record, lambda db, record: self._delete(db, record, "id", ids)), publish
+        )
 
     def delete_where(
         self,
@@ -273,7 +286,7 @@ class SQLiteStore:
     ) -> Change | None:
         """Delete the items whose sequence numbers `matches` finds; None if it finds none."""
 
-        def work(db: apsw.Cursor) -> Change | None:
+        def work(db: apsw.Cursor, record: CollectionRecord) -> Change | None:
             seqs = [int(seq) for seq in matches(SQLiteSnapshot(db, record))]  # not numbers of NumPy
             return self._delete(db, record, "seq", seqs) if seqs else None
 
@@ -285,7 +298,7 @@ class SQLiteStore:
         """Replace the payload of an item, which keeps its place; UnknownItemError if there is none of this id."""
         table = items_table(record)
 
-        def work(db: apsw.Cursor) -> Change:
+        def work(db: apsw.Cursor, record: CollectionRecord) -> Change:
             found = db.execute(f"SELECT seq, payload FROM {table} WHERE id = ?", (item_id,)).get
             if found is None:
                 raise UnknownItemError(item_id, record.name)
@@ -300,6 +313,19 @@ class SQLiteStore:
             return Change(version, none, none)
 
         return self._writer.run(self._on(terms, record, work), publish)
+
+    # -- another model ---------------------------------------------------------------------------------------------
+
+    def stage(self, record: CollectionRecord, model: str) -> SQLiteStaging:
+        """Begin to gather codes of another model; see `Store`."""
+
+        def work(db: apsw.Cursor, record: CollectionRecord) -> CollectionRecord:
+            return generations.begin(db, record, model, self._live)
+
+        staged = self._writer.run(self._known(record, work), lambda staged: self._live.add(staged.generation))
+        return SQLiteStaging(self._writer, self._read, staged, self._live)
+
+    # -- all of it -------------------------------------------------------------------------------------------------
 
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
@@ -327,30 +353,22 @@ class SQLiteStore:
     # -- transactions ----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _known(record: CollectionRecord, work: Callable[[apsw.Cursor], T]) -> Callable[[apsw.Cursor], T]:
-        """The same work, for a collection that exists; UnknownCollectionError otherwise."""
-
-        def checked(db: apsw.Cursor) -> T:
-            if not db.execute("SELECT count(*) FROM collections WHERE number = ?", (record.number,)).get:
-                raise UnknownCollectionError(record.name)
-            return work(db)
-
-        return checked
+    def _known(record: CollectionRecord, work: Work[T]) -> Callable[[apsw.Cursor], T]:
+        """The same work, for a collection that exists, as it is now; UnknownCollectionError otherwise."""
+        return lambda db: work(db, listed.current(db, record))
 
     @classmethod
-    def _on(
-        cls, terms: Terms, record: CollectionRecord, work: Callable[[apsw.Cursor], W]
-    ) -> Callable[[apsw.Cursor], W]:
+    def _on(cls, terms: Terms, record: CollectionRecord, work: Work[W]) -> Callable[[apsw.Cursor], W]:
         """The same work, for a collection that exists, if the terms hold; see `service.store.interface.Store`."""
 
-        def on_terms(db: apsw.Cursor) -> W:
+        def on_terms(db: apsw.Cursor, record: CollectionRecord) -> W:
             if terms.once is not None:
                 replies.check(db, record, terms.once)
             for item_id, expected in terms.versions.items():
                 current = db.execute(f"SELECT version FROM {items_table(record)} WHERE id = ?", (item_id,)).get or 0
                 if current != expected:
                     raise VersionMismatchError(item_id, expected, current)
-            change = work(db)
+            change = work(db, record)
             if terms.once is not None:
                 replies.keep(db, record, terms.once, change)
             return change
@@ -375,7 +393,7 @@ class SQLiteStore:
         sql = f"DELETE FROM {items_table(record)} WHERE {column} = ? RETURNING {wanted}"
         texts = list(db.executemany(sql, ((value,) for value in values)))
         gone = np.sort(np.fromiter((seq for seq, _, _ in texts), dtype=np.int64))
-        segments.bury(db, record, gone)
+        generations.bury(db, record, gone)
         if kept.keeps(record):
             kept.remove(db, record, gone)
         if keys:
@@ -399,3 +417,16 @@ class SQLiteStore:
         with self._readers.held(size / LOG_BYTES) as alone:
             emptied = alone and empty_log(self._connection)
         self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES
+
+
+def _opened(path: Path, existing: bool) -> apsw.Connection:
+    """A connection for writing, see `open_writer`; what was staged when the store was used last is let go of."""
+    connection = open_writer(path, existing=existing)
+    try:
+        # On a full disk it stays until the next start, or until the collection is encoded anew again.
+        with database_errors(path), suppress(apsw.FullError), connection:
+            generations.abandon_all(connection.cursor())
+    except BaseException:
+        connection.close()
+        raise
+    return connection

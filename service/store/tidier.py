@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from service.store import replies, segments
+from service.store import discarded, listed, replies, segments
 from service.store.interface import CollectionRecord
 
 _FREE_PAGES = 256  # that may stay for what comes next
@@ -15,20 +15,21 @@ _INCREMENTAL = 2
 class Tidier:
     """Takes one short step each time that it is called, within a write transaction: whether there is more to do.
 
-    It rewrites segments of codes much of which are of deleted items, one collection after the other, forgets old
-    replies, and gives free pages back to the file system.
+    It removes codes of former models, rewrites segments of codes much of which are of deleted items, one collection
+    after the other, forgets old replies, and gives free pages back to the file system.
     """
 
     def __init__(self) -> None:
         self._at = (0, -1)  # number of a collection, and the segment behind which to go on
 
     def __call__(self, db: apsw.Cursor) -> bool:
+        clearing = discarded.clear_some(db)
         rewriting, forgetting = self._rewrite(db), replies.forget_old(db)
-        return self._give_back(db) or rewriting or forgetting
+        return self._give_back(db) or rewriting or forgetting or clearing
 
     def _rewrite(self, db: apsw.Cursor) -> bool:
         number, after = self._at
-        sql = "SELECT number, name, model FROM collections WHERE number >= ? ORDER BY number LIMIT 1"
+        sql = f"SELECT {listed.COLUMNS} FROM collections WHERE number >= ? ORDER BY number LIMIT 1"  # noqa: S608 (a constant)
         for record in (CollectionRecord(*row) for row in list(db.execute(sql, (number,)))):
             if record.number != number:
                 after = -1

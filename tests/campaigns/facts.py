@@ -8,13 +8,18 @@ insertion.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
+import numpy as np
+
+from ccq_core import CCQ
+from ccq_core.distances import DistanceTables
 from ccq_core.scan import scan
 from service.encoding import encode_items
 from service.features import read_vectors
 from tests.service.harness import MODEL, MODEL_FILE, features
-from tests.service.plain import DATABASES, latents, written
+from tests.service.plain import DATABASES, written
 
 Key = tuple[str, ...]
 Facts = dict[Key, Any]
@@ -22,21 +27,27 @@ Facts = dict[Key, Any]
 PROBE = features(7)
 CHECKSUM = hashlib.sha256(MODEL_FILE).hexdigest()
 _PAGE = 200
-_TABLES = MODEL.distance_tables_latent(latents(PROBE), metric="cosine")
 
 
-def item_facts(collection: str, items: list[dict[str, Any]]) -> Facts:
+def item_facts(collection: str, items: list[dict[str, Any]], model: CCQ = MODEL) -> Facts:
     """Facts of items that are indexed by one request, encoded together as the service does."""
-    vectors = read_vectors([one["features"] for one in items], lambda i: (i,), MODEL, "tiny")
-    codes = encode_items(vectors, MODEL)
+    vectors = read_vectors([one["features"] for one in items], lambda i: (i,), model, "model")
+    codes = encode_items(vectors, model)
+    tables = _tables(model)
     near: list[dict[str, float]] = [{} for _ in items]
     for i, database in enumerate(DATABASES):
         rows = codes.present[:, i].nonzero()[0]
         if len(rows):
-            (distances,) = _TABLES.distances(scan(_TABLES, 0, codes.rows[rows, i])[None])
+            (distances,) = tables.distances(scan(tables, 0, codes.rows[rows, i])[None])
             for row, distance in zip(rows.tolist(), distances, strict=True):
                 near[row][database] = written(distance)
     return {("item", collection, one["id"]): (one["payload"], found) for one, found in zip(items, near, strict=True)}
+
+
+@cache
+def _tables(model: CCQ) -> DistanceTables:
+    """Distances to `PROBE`, as a search measures them by itself."""
+    return model.distance_tables({name: np.array([vector], dtype=np.float32) for name, vector in PROBE.items()})
 
 
 def without(facts: Facts, *prefix: str) -> Facts:

@@ -24,6 +24,7 @@ from tests.service.harness import MODEL_FILE, ServerProcess
 
 WRITERS = 4
 CHECK_EVERY = 10
+SHARED_IS = {"model": "tiny", "indexes": ["n"], "keep": "float16"}
 
 
 @dataclass
@@ -40,6 +41,9 @@ class Report:
         Acknowledged facts (items, collections, models) that were missing or others after a restart.
     torn:
         Unanswered writes that were found carried out in part.
+    jobs, jobs_cut, jobs_carried_out:
+        Background jobs that were told to be done, that were found unfinished after a kill, and that did what they were
+        to do without anybody having been told before the kill.
     faults:
         Whatever else was wrong: a contradiction within a server, a refusal, a fault that `ccq check` names.
     """
@@ -52,6 +56,9 @@ class Report:
     checks: int = 0
     lost: int = 0
     torn: int = 0
+    jobs: int = 0
+    jobs_cut: int = 0
+    jobs_carried_out: int = 0
     faults: int = 0
 
     @property
@@ -95,8 +102,9 @@ class Campaign:
         """
         with self._server() as server:
             assert server.client.put("/models/tiny", content=MODEL_FILE).status_code == 201
-            made = server.client.put(f"/collections/{SHARED}", json={"model": "tiny", "indexes": ["n"]})
+            made = server.client.put(f"/collections/{SHARED}", json=SHARED_IS)
             assert made.status_code == 201, made.text
+            self._prepare(server)
         for turn in range(kills):
             with self._server() as server:
                 server.wait_until_ready()
@@ -121,15 +129,31 @@ class Campaign:
     @contextmanager
     def _server(self) -> Iterator[ServerProcess]:
         """A server that has ended in the end, one way or the other."""
-        server = ServerProcess(self._data, stderr=self._log, CCQ_SEARCH_THREADS="2")
+        server = ServerProcess(self._data, stderr=self._log, first=self._first(), CCQ_SEARCH_THREADS="2")
         self.report.starts += 1
         try:
             yield server
         finally:
             server.kill()
 
+    def _first(self) -> str:
+        """What the next server does before it starts, in Python."""
+        return "pass"
+
+    def _prepare(self, server: ServerProcess) -> None:
+        """For what else is to be tried: called once, before everything."""
+
+    def _served(self, server: ServerProcess) -> Facts:
+        """What a server holds."""
+        return served(server.client)
+
+    def _beside(self, server: ServerProcess) -> list[threading.Thread]:
+        """Threads that do something else while writers write, until the server is gone."""
+        return []
+
     def _write_and_kill(self, server: ServerProcess) -> None:
         threads = [threading.Thread(target=self._write, args=(writer, server.url)) for writer in self._writers]
+        threads += self._beside(server)
         # So many writes, however fast the machine is, and then some part of one.
         writes, pause = self._rng.choice([1, 4, 30]) + self._rng.randrange(10), self._rng.uniform(0, 0.02)
         for thread in threads:
@@ -156,7 +180,7 @@ class Campaign:
     def _compare(self, server: ServerProcess) -> None:
         """What the server holds against what each writer knows."""
         try:
-            facts = served(server.client)
+            facts = self._served(server)
         except AssertionError as error:
             self._wrong(f"a server contradicts itself: {error}")
             raise
@@ -195,9 +219,9 @@ class Campaign:
         self._tell(what)
 
 
-def main() -> int:
+def main(campaign: type[Campaign], description: str) -> int:
     """Run it by hand."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -205,10 +229,10 @@ def main() -> int:
     if given.data.exists():
         parser.error(f"{given.data} exists")
     print(f"seed {given.seed}", flush=True)
-    report = Campaign(given.data, given.seed, lambda line: print(line, flush=True)).run(given.kills)
+    report = campaign(given.data, given.seed, lambda line: print(line, flush=True)).run(given.kills)
     print(report)
     return 0 if report.clean else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Campaign, __doc__))

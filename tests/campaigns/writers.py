@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 
 from tests.campaigns.facts import CHECKSUM, Facts, ids, item_facts, without
-from tests.service.harness import MODEL_FILE, item
+from tests.service.harness import MODEL_FILE
 from tests.service.plain import KINDS
+from tests.service.reencoded import thing
 
 SHARED = "default"
 _IDS = 60
@@ -89,7 +90,7 @@ class Writer:
         items = []
         for n in numbers:
             payload = {"same": n, "write": self._turn, "fill": "x" * self._rng.choice([0, 10, 3000])}
-            made = item(n, *self._rng.choice(KINDS), **payload)
+            made = thing(n, *self._rng.choice(KINDS), **payload)
             items.append({**made, "id": f"{self.number}-{n}"})
         new = item_facts(collection, items)
         kept = {key: value for key, value in self.facts.items() if key not in new}

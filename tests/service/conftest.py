@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from service import reencoding
+from service.store import segments
+from tests.service import reencoded
 from tests.service.harness import MODEL_FILE, InProcess, fill
 
 
@@ -36,3 +39,21 @@ def model_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "tiny.ccq"
     path.write_bytes(MODEL_FILE)
     return path
+
+
+@pytest.fixture
+def keeping(bare, request) -> InProcess:
+    """The service with two models, and a default collection of 90 items that keeps features."""
+    reencoded.upload(bare)
+    keep = getattr(request, "param", "float16")
+    assert bare.put("/collections/default", {"model": "tiny", "keep": keep}).status_code == 201
+    bare.ok("POST", "/index", {"items": [reencoded.thing(i) for i in range(reencoded.N)]})
+    return bare
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """So few items at one time that little data has many slices and segments, when it is encoded anew."""
+    monkeypatch.setattr(reencoding, "_SLICE", 16)
+    monkeypatch.setattr(reencoding, "_LAST", 4)
+    monkeypatch.setattr(segments, "FULL_ROWS", 48)

@@ -116,7 +116,10 @@ def fill(service: InProcess) -> None:
 
 
 class ServerProcess:
-    """A real server in a process of its own, on a free port of the loopback."""
+    """A real server in a process of its own, on a free port of the loopback.
+
+    `first`: what it does before it starts, in Python.
+    """
 
     def __init__(
         self,
@@ -125,12 +128,13 @@ class ServerProcess:
         *,
         stderr: Path | None = None,
         scheme: str = "http",
+        first: str = "pass",
         **environment: str,
     ) -> None:
         argument = "None" if model is None else f"Path({str(model)!r})"
         code = (
             "from pathlib import Path; from service.server import serve; from service.settings import Settings; "
-            f"serve(Settings(), {argument})"
+            f"{first}; serve(Settings(), {argument})"
         )
         with contextlib.nullcontext() if stderr is None else stderr.open("a") as log:
             self.process = subprocess.Popen(

@@ -69,7 +69,7 @@ def test_models_that_no_collection_uses_are_not_kept_in_memory(filled, monkeypat
     filled.create("other")
     assert len(filled.ok("GET", "/models")["models"]) == 6
     assert in_memory() == before
-    assert filled.catalog.collection("other").model is filled.catalog.collection("default").model
+    assert filled.catalog.collection("other").view.coder.model is filled.catalog.collection("default").view.coder.model
     with monkeypatch.context() as patch:  # what is known of a file is not read from it again
         patch.delattr(CCQ, "from_bytes")
         assert len(filled.ok("GET", "/models")["models"]) == 6

@@ -24,7 +24,7 @@ def assert_memory_is_the_store(service):
         seqs = np.concatenate([seqs for seqs, _ in stored])
         useful = ~np.isin(seqs, snapshot.gone())
         assert useful.sum() == view.items
-        codes = collection.layout.unpack(b"".join(records for _, records in stored))
+        codes = collection.view.coder.layout.unpack(b"".join(records for _, records in stored))
         seqs, codes = seqs[useful], Codes(codes.present[useful], codes.rows[useful])
         for i, (database, table) in enumerate(view.tables.items()):
             labels, rows = table.arrays()

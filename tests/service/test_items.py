@@ -19,12 +19,12 @@ def stored_codes(service, item_id):
         seq = snapshot.item(item_id).seq
         parts = [(seqs, data) for seqs, data in snapshot.codes() if seq in seqs]
         assert len(parts) == 1
-        codes = collection.layout.unpack(parts[0][1])
+        codes = collection.view.coder.layout.unpack(parts[0][1])
         at = parts[0][0].tolist().index(seq)
         in_memory = view.codes(seq)
     stored = {
         database: codes.rows[at, i].tolist()
-        for i, database in enumerate(collection.layout.databases)
+        for i, database in enumerate(collection.view.coder.layout.databases)
         if codes.present[at, i]
     }
     assert {database: row.tolist() for database, row in in_memory.items()} == stored

@@ -11,8 +11,10 @@ from service.jobs.runner import Jobs
 from service.restore import restore
 from service.schemas.jobs import JobInfo, JobList
 from service.settings import Settings
-from service.store.sqlite import SQLiteStore
+from service.store.connection import open_writer
+from service.store.sqlite import DATABASE_NAME, SQLiteStore
 from tests.service.harness import InProcess, assert_problem
+from tests.service.older import go_back
 
 
 class Steps:
@@ -258,8 +260,10 @@ def test_a_job_of_a_kind_that_this_version_does_not_know(data):
 
 def test_a_data_directory_of_before_there_were_jobs(data):
     store = SQLiteStore(data)
-    store._connection.execute("DROP TABLE jobs; PRAGMA user_version = 4")
     store.close()
+    connection = open_writer(data / DATABASE_NAME, existing=True)
+    go_back(connection, 4)
+    connection.close()
     server = Server(data)
     server.kind.go.set()
     assert server.wait(server.add()).state == "done"

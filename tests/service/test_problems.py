@@ -371,7 +371,7 @@ def routes(app):
 def test_unknown_collections_and_models_on_every_route(bare):
     tried = 0
     for method, path in routes(bare.app):
-        concrete = re.sub(r"\{(collection|model|snapshot|job)\}", "nowhere", path.replace("{id}", "x"))
+        concrete = re.sub(r"\{(collection|model|snapshot|job|alias)\}", "nowhere", path.replace("{id}", "x"))
         whole = (
             "/livez",
             "/readyz",
@@ -379,6 +379,7 @@ def test_unknown_collections_and_models_on_every_route(bare):
             "/limits",
             "/metrics",
             "/collections",
+            "/aliases",
             "/models",
             "/snapshots",
             "/jobs",
@@ -386,13 +387,18 @@ def test_unknown_collections_and_models_on_every_route(bare):
         if path in whole or method == "PUT" or path.endswith("/train"):
             continue
         first = path.split("/")[1]
-        own = {"models": "model_not_found", "snapshots": "snapshot_not_found", "jobs": "job_not_found"}
+        own = {
+            "models": "model_not_found",
+            "snapshots": "snapshot_not_found",
+            "jobs": "job_not_found",
+            "aliases": "alias_not_found",
+        }
         code = own.get(first, "collection_not_found")
         body = {"content": b"{}", "headers": {"Content-Type": "application/json"}} if method == "POST" else {}
         problem = assert_problem(bare.request(method, concrete, **body), 404, code)
         assert ("default" if "{" not in path or path == "/items/{id}" else "no") in problem["detail"]
         tried += 1
-    assert tried == 22
+    assert tried == 25
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
 

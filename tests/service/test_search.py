@@ -6,15 +6,17 @@ import pytest
 from ccq_core import CodeIndex
 from ccq_core.index import Hits
 from ccq_core.table import CodeTable
-from service.collection import View
 from service.ranking import Job, deepen, rank
 from service.schemas.search import SearchReply
+from service.store.interface import CollectionRecord
+from service.tables import Coder, View
 from tests.service.harness import MODEL, PAIRS, InProcess, assert_problem, features, item
 
 N = 300
 KINDS = [("image",), ("text",), ("image", "text")]
 METRICS = ["cosine", "euclidean"]
 DATABASES = ["image", "text", "pair"]
+CODER = Coder.of(CollectionRecord(1, "c", "m"), MODEL)
 
 
 def members(database):
@@ -134,7 +136,7 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
         table = CodeTable(MODEL.code_width)
         table.append(np.array(labels, dtype=np.int64), np.repeat(code, len(labels), axis=0))
         views[database] = table.view()
-    view = View(1, 5, views)
+    view = View(1, 5, views, CODER)
     points = MODEL.project({"text": PAIRS["text"][:2]})
     tables = MODEL.distance_tables_latent(points)
     for databases in (("image", "text"), ("text", "image")):
@@ -153,7 +155,7 @@ def test_a_ranking_is_deepened_until_nothing_more_qualifies():
     codes = MODEL.encode({"image": PAIRS["image"][:20]})
     table = CodeTable(MODEL.code_width)
     table.append(np.arange(1, 21), codes)
-    view = View(1, 20, {"image": table.view()})
+    view = View(1, 20, {"image": table.view()}, CODER)
     points = MODEL.project({"image": PAIRS["image"][:1]})
     tables = MODEL.distance_tables_latent(points)
 

@@ -12,12 +12,12 @@ import pytest
 from ccq_core import CCQ
 from ccq_core.errors import ModelFileError
 from service import errors
-from service.collection import Collection
 from service.runtime import Runtime
 from service.server import serve
 from service.settings import Settings
 from service.store import segments
 from service.store.directory import LOCK_NAME
+from service.tables import Tables
 from tests.service.harness import (
     MODEL_FILE,
     PAIRS,
@@ -147,7 +147,7 @@ def test_model_files_that_cannot_be_used_do_not_start(tmp_path):
 def slow_loading(monkeypatch):
     """Loading stops after the first chunk of items, until the event is set."""
     go_on, loading = threading.Event(), threading.Event()
-    original = Collection._append
+    original = Tables.append_records
 
     def append(self, *rest):
         original(self, *rest)
@@ -164,7 +164,7 @@ def slow_loading(monkeypatch):
                 yield seqs[lo : lo + 20], data[lo * size : (lo + 20) * size]
 
     monkeypatch.setattr(segments, "read", in_parts)
-    monkeypatch.setattr(Collection, "_append", append)
+    monkeypatch.setattr(Tables, "append_records", append)
     yield go_on, loading
     go_on.set()
 

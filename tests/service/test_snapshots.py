@@ -192,7 +192,7 @@ def write_randomly(collection, settings, rng, done, stop):
             payload = {"write": kind, "text": "x" * rng.randint(0, 2000)}
             body = {"items": [{"id": name, "features": features(len(name)), "payload": payload} for name in ids]}
             prepared = prepare_items(collection, orjson.dumps(body), settings)
-            version = collection.upsert(prepared.items, prepared.codes).version
+            version = collection.upsert(prepared.items, prepared.encoded).version
             done.append((version, "index", [(item_id, payload) for item_id in ids]))
 
 
