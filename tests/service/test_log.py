@@ -70,7 +70,7 @@ def test_a_long_read_is_waited_for_only_so_long(store, record):
     with store.snapshot(record) as snapshot:
         before = snapshot.count()
         started = time.monotonic()
-        assert LOG_BYTES < write(store, record, 18) < 2 * LOG_BYTES
+        assert LOG_BYTES < write(store, record, 16) < 2 * LOG_BYTES
         assert 0.5 < time.monotonic() - started < 5
         assert snapshot.count() == before
     write(store, record, 60)
