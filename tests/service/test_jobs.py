@@ -66,6 +66,9 @@ class Server:
         """End as a server that is killed, as far as its data directory can tell."""
         self.jobs._queue._store = None  # whatever becomes of its jobs, the store does not hear of it
         self.kind.go.set()
+        self.jobs._stopping.set()
+        self.jobs._wake.set()
+        self.jobs._thread.join()  # or it would complain in the log of another test
         self.store.close()
 
     def stop(self):
