@@ -56,8 +56,13 @@ class KeptLayout:
                 records[row] = joined[at * size : (at + 1) * size]
         return records
 
-    def unpack(self, records: Sequence[bytes]) -> FeatureSet:
+    def unpack(self, records: Sequence[bytes], wanted: Sequence[str] | None = None) -> FeatureSet:
         """The features of n items; rows of zeros for modalities that an item lacks.
+
+        Parameters
+        ----------
+        wanted:
+            Only these modalities; by default all.
 
         Raises
         ------
@@ -66,8 +71,9 @@ class KeptLayout:
         """
         n = len(records)
         width = -(-len(self.dims) // 8)
-        arrays = {name: np.zeros((n, dim), dtype=np.float32) for name, dim in self.dims.items()}
-        present = {name: np.zeros(n, dtype=bool) for name in self.dims}
+        asked = self.dims if wanted is None else {name: self.dims[name] for name in self.dims if name in wanted}
+        arrays = {name: np.zeros((n, dim), dtype=np.float32) for name, dim in asked.items()}
+        present = {name: np.zeros(n, dtype=bool) for name in asked}
         alike: dict[bytes, list[int]] = {}
         for row, record in enumerate(records):
             alike.setdefault(record[:width], []).append(row)
@@ -82,8 +88,9 @@ class KeptLayout:
             at = width
             for name in names:
                 end = at + self._bytes(self.dims[name])
-                arrays[name][rows] = self._unpacked(table[:, at:end])
-                present[name][rows] = True
+                if name in asked:
+                    arrays[name][rows] = self._unpacked(table[:, at:end])
+                    present[name][rows] = True
                 at = end
         return FeatureSet(arrays, present, n)
 

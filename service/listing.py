@@ -137,10 +137,10 @@ def _listed(collection: Collection, view: View, snapshot: Snapshot, rows: Sequen
     codes = Codes(np.stack([has for has, _ in taken], axis=1), np.stack([row for _, row in taken], axis=1))
     kept = None
     if features and collection.kept is not None:
-        records = [record for _, record in snapshot.kept(seqs.tolist())]
+        records = dict(snapshot.kept(seqs.tolist()))
         if len(records) != len(rows):
             raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index them again")
-        kept = collection.kept.unpack(records)
+        kept = collection.kept.unpack([records[seq] for seq in seqs.tolist()])
     return Listed(rows, view.coder.layout.databases, codes, kept)
 
 

@@ -89,10 +89,11 @@ def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, model
     records = dict(snapshot.kept(seqs.tolist()))
     if len(records) != len(seqs):
         raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index the items again")
-    features = layout.unpack([records[seq] for seq in seqs.tolist()])
+    features = layout.unpack([records[seq] for seq in seqs.tolist()], None if PAIR in databases else databases)
+    arrays = features.arrays
+    if PAIR not in databases:
+        return np.stack([model.project({name: arrays[name]}) for name in databases])
     everything = {
-        name: np.where(features.present[name][:, None], array, np.float32(np.nan))
-        for name, array in features.arrays.items()
+        name: np.where(features.present[name][:, None], array, np.float32(np.nan)) for name, array in arrays.items()
     }
-    latents = [model.project(everything if name == PAIR else {name: features.arrays[name]}) for name in databases]
-    return np.stack(latents)
+    return np.stack([model.project(everything if name == PAIR else {name: arrays[name]}) for name in databases])

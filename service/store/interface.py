@@ -175,7 +175,7 @@ class Snapshot(Protocol):
         """Seq, id and (if wanted) payload, for those that exist, in any order."""
 
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Seq and record of kept features, for those that exist."""
+        """Seq and record of kept features, for those that exist, in any order."""
 
     def kept_behind(self, seq: int, limit: int) -> list[tuple[int, bytes]]:
         """Seq and record of kept features, for the next items behind one, in order of insertion."""

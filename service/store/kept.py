@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 
@@ -42,9 +42,10 @@ def read_behind(db: apsw.Cursor, record: CollectionRecord, seq: int, limit: int)
     return list(db.execute(sql, (seq, limit)))
 
 
-def read(db: apsw.Cursor, record: CollectionRecord, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Seq and record, for those that exist."""
-    sql = f"SELECT seq, data FROM {kept_table(record)} WHERE seq = ?"
-    for seq in seqs:
-        for row in db.execute(sql, (seq,)):  # noqa: UP028 (whoever stops early would close the cursor)
+def read(db: apsw.Cursor, record: CollectionRecord, pieces: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
+    """Seq and record, for those that exist; `pieces` of seqs, each looked up by one statement."""
+    sql = f"SELECT seq, data FROM {kept_table(record)} WHERE seq IN "
+    for some in pieces:
+        # No `yield from`: whoever stops early would close the cursor.
+        for row in db.execute(f"{sql}({','.join('?' * len(some))})", some):  # noqa: UP028
             yield row

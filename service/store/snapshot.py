@@ -103,7 +103,7 @@ class SQLiteSnapshot:
     def kept(self, seqs: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Seq and record of kept features, for those that exist."""
         with storage_errors():
-            yield from kept.read(self._db, self._record, self._in_time(seqs))
+            yield from kept.read(self._db, self._record, self._in_time(_pieces(seqs, _TOGETHER)))
 
     @storage_errors()
     def kept_behind(self, seq: int, limit: int) -> list[tuple[int, bytes]]:
