@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from ccq_cli.api import Api, to_base64
+from ccq_cli.api import Api, ApiError, to_base64
 from ccq_cli.console import err, out, training_progress
 from ccq_client import CCQError as ClientError
 from ccq_core import CCQ
@@ -49,12 +48,13 @@ def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | 
         _train(emoji, bits, model_file)
         url = stack.enter_context(_service(directory / "store", model_file, port))
         api = stack.enter_context(Api(url))
+        api.call("PUT", "/collections/default", {"model": model_file.stem, "encoders": {"text": "emoji"}})
         _index(api, emoji)
-        _show_by_words(api, emoji, words or WORDS)
+        _show_by_words(api, words or WORDS)
         if not words:
             _show_by_pictures(api, emoji, PICTURES)
         if keep_serving:
-            _keep_serving(api, emoji, url)
+            _keep_serving(api, url)
 
 
 @contextlib.contextmanager
@@ -165,10 +165,10 @@ def _search(api: Api, query: dict[str, Any], database: str, limit: int) -> list[
     return results
 
 
-def _show_by_words(api: Api, emoji: EmojiDataset, words: Sequence[str]) -> None:
+def _show_by_words(api: Api, words: Sequence[str]) -> None:
     table = Table("words", "pictures (database image)", "pairs (database pair)", title="3. Pictures by words")
     for text in words:
-        query = {"text": to_base64(_embed(emoji, text))}
+        query = {"text": {"text": text}}  # the service has an encoder for the words of emoji
         rows = [" ".join(hit["payload"]["glyph"] for hit in _search(api, query, kind, 8)) for kind in ("image", "pair")]
         table.add_row(text, *rows)
     out.print(table)
@@ -185,7 +185,7 @@ def _show_by_pictures(api: Api, emoji: EmojiDataset, glyphs: Sequence[str]) -> N
     out.print(table)
 
 
-def _keep_serving(api: Api, emoji: EmojiDataset, url: str) -> None:
+def _keep_serving(api: Api, url: str) -> None:
     _report("Serving", f"at {url}, documentation at {url}/docs. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         if not (sys.stdin.isatty() and err.is_terminal):
@@ -196,15 +196,6 @@ def _keep_serving(api: Api, emoji: EmojiDataset, url: str) -> None:
             if not text:
                 return
             try:
-                _show_by_words(api, emoji, [text])
-            except click.ClickException as error:
-                out.print(error.message, style="red")
-
-
-def _embed(emoji: EmojiDataset, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    try:
-        features = emoji.embed_text([text])
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    row: np.ndarray[Any, np.dtype[np.float32]] = features[0]
-    return row
+                _show_by_words(api, [text])
+            except ApiError as error:
+                out.print(Text(str(error), style="red"))

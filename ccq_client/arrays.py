@@ -1,5 +1,7 @@
 """Feature vectors on their way to the service: checked, and as base64 of little-endian float32.
 
+Texts and images, of which the service makes vectors itself where it has encoders, go as they are.
+
 NumPy is imported when the first vector is sent, not with the client.
 """
 
@@ -17,19 +19,29 @@ if TYPE_CHECKING:
 
 _BLOCK = 4096
 
+Sent = str | dict[str, str]
+"""A vector in base64, or a raw value as JSON has it."""
+
 
 def encode(row: NDArray[np.float32]) -> str:
     """One vector (P,) as the service takes it."""
     return base64.b64encode(row.tobytes()).decode("ascii")
 
 
-def vectors(features: Mapping[str, ArrayLike], where: str = "") -> dict[str, str]:
-    """One vector of each modality as the service takes it.
+def raw(given: object) -> dict[str, str] | None:
+    """A text, or the bytes of an image file, as the service takes it; None for anything else."""
+    if isinstance(given, str):
+        return {"text": given}
+    return {"base64": base64.b64encode(given).decode("ascii")} if isinstance(given, bytes) else None
+
+
+def vectors(features: Mapping[str, ArrayLike], where: str = "") -> dict[str, Sent]:
+    """One vector of each modality, or what it is to be made of, as the service takes it.
 
     Parameters
     ----------
     features:
-        (P,) or (1, P) of any float or integer type, by modality.
+        (P,) or (1, P) of any float or integer type, a text, or the bytes of an image file, by modality.
     where:
         What to put before the name of a modality in a message.
 
@@ -40,9 +52,13 @@ def vectors(features: Mapping[str, ArrayLike], where: str = "") -> dict[str, str
     """
     if not isinstance(features, Mapping) or not features:
         raise InputError(f"{where or 'the query'}: expected features by modality, as in {{'text': vector}}")
-    found = {}
+    found: dict[str, Sent] = {}
     for name, given in features.items():
         place = f"{where}{name}"
+        as_it_is = raw(given)
+        if as_it_is is not None:
+            found[name] = as_it_is
+            continue
         array = _numbers(place, given)
         if array.ndim == 2 and len(array) == 1:
             array = array[0]
@@ -62,14 +78,14 @@ class Features:
     ----------
     features:
         (n, P) of any float or integer type, by modality; row i of each is the same object. A row of NaN: the object
-        lacks the modality.
+        lacks the modality. Or n texts, or the bytes of n image files, None where an object has none.
 
     Attributes
     ----------
     n:
         Number of objects.
     dims:
-        P of each modality.
+        P of each modality that is an array.
     present:
         (n,) bool: the objects that have any modality.
 
@@ -84,35 +100,61 @@ class Features:
 
         if not isinstance(features, Mapping) or not features:
             raise InputError("features: expected arrays by modality, as in {'image': array of shape (n, P)}")
-        self._arrays = {name: _numbers(f"features[{name!r}]", given) for name, given in features.items()}
+        self._raw = {name: _raw_values(name, given) for name, given in features.items() if _is_raw(given)}
+        arrays = {name: given for name, given in features.items() if name not in self._raw}
+        self._arrays = {name: _numbers(f"features[{name!r}]", given) for name, given in arrays.items()}
         for name, array in self._arrays.items():
             if array.ndim != 2:
                 raise InputError(f"features[{name!r}]: expected an array of shape (n, P), got shape {array.shape}")
-        sizes = {name: len(array) for name, array in self._arrays.items()}
+        every = {**self._arrays, **self._raw}
+        sizes = {name: len(every[name]) for name in features}
         if len(set(sizes.values())) > 1:
             raise InputError(f"features: expected as many rows of each modality, got {sizes}")
         self.n = next(iter(sizes.values()))
         self.dims = {name: array.shape[1] for name, array in self._arrays.items()}
         self.present = np.zeros(self.n, dtype=bool)
+        for values in self._raw.values():
+            self.present |= np.array([value is not None for value in values], dtype=bool)
         for start in range(0, self.n, _BLOCK):
             for _, present in self._block(start).values():
                 self.present[start : start + _BLOCK] |= present
 
-    def encoded(self, rows: Sequence[int]) -> Iterator[dict[str, str]]:
-        """The vectors of some rows, ascending, as the service takes them, without those modalities that a row lacks."""
+    def encoded(self, rows: Sequence[int]) -> Iterator[dict[str, Sent]]:
+        """Some rows, ascending, as the service takes them, without those modalities that a row lacks."""
         start, block = -1, {}
         for row in rows:
             if row // _BLOCK * _BLOCK != start:
                 start = row // _BLOCK * _BLOCK
                 block = self._block(start)
             at = row - start
-            yield {name: encode(values[at]) for name, (values, present) in block.items() if present[at]}
+            found: dict[str, Sent] = {
+                name: encode(values[at]) for name, (values, present) in block.items() if present[at]
+            }
+            for name, given in self._raw.items():
+                as_it_is = raw(given[row])
+                if as_it_is is not None:
+                    found[name] = as_it_is
+            yield found
 
     def _block(self, start: int) -> dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]:
         return {
             name: _checked(f"features[{name!r}]", array[start : start + _BLOCK], start)
             for name, array in self._arrays.items()
         }
+
+
+def _is_raw(given: object) -> bool:
+    return isinstance(given, (list, tuple)) and any(isinstance(value, (str, bytes)) for value in given)
+
+
+def _raw_values(name: str, given: Any) -> Sequence[str | bytes | None]:
+    """Texts and images, and None; InputError if anything else is among them."""
+    for row, value in enumerate(given):
+        if value is not None and not isinstance(value, (str, bytes)):
+            kind = type(value).__name__
+            raise InputError(f"features[{name!r}]: row {row}: expected a text or the bytes of an image, got {kind}")
+    values: Sequence[str | bytes | None] = given
+    return values
 
 
 def _numbers(place: str, given: ArrayLike) -> NDArray[Any]:

@@ -10,7 +10,7 @@
     ├── IndexingError                             only some rows were indexed; says which
     └── ApiError                                  the service refused: `code` is stable, `detail` is for people
         ├── RequestError (ValueError)             the request is not as it should be
-        │   ├── FeaturesError                     feature vectors do not fit the model
+        │   ├── FeaturesError                     features do not fit the model, or cannot be made
         │   ├── ModelFileError                    a file is no usable model
         │   └── IdempotencyKeyReusedError         another request had this key
         ├── UnauthenticatedError (PermissionError)
@@ -174,7 +174,7 @@ class RequestError(ApiError, ValueError):
 
 
 class FeaturesError(RequestError):
-    """Feature vectors do not fit the model of the collection."""
+    """Feature vectors do not fit the model of the collection, or cannot be made of a text or an image."""
 
 
 class ModelFileError(RequestError):
@@ -241,6 +241,7 @@ CODES: dict[str, type[ApiError]] = {
     "model_not_found": ModelNotFoundError,
     "snapshot_not_found": SnapshotNotFoundError,
     "alias_not_found": NotFoundError,
+    "encoder_not_found": NotFoundError,
     "job_not_found": NotFoundError,
     "route_not_found": NotFoundError,
     "method_not_allowed": RequestError,
@@ -266,11 +267,14 @@ CODES: dict[str, type[ApiError]] = {
     "model_version": ModelFileError,
     "reply_too_large": RequestError,
     "too_many_values": RequestError,
+    "cannot_encode": FeaturesError,
     "cannot_reencode": RequestError,
+    "encoder_mismatch": RequestError,
     "unknown_database": RequestError,
     "unknown_modality": FeaturesError,
     "internal_error": ServerError,
     "storage_error": ServerError,
+    "encoder_failed": ServerError,
     "job_failed": ServerError,
     "collection_failed": UnavailableError,
     "collection_loading": UnavailableError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
@@ -233,6 +233,8 @@ class Collection:
         Keys of payloads whose values are indexed.
     keep:
         How the features of its items are kept: ``none``, ``float16`` or ``int8``.
+    encoders:
+        Names of the service's encoders by modality, where it makes features of texts or images.
     state:
         ``ready``, ``loading`` or ``failed``.
     items, databases:
@@ -246,6 +248,7 @@ class Collection:
     databases: dict[str, int] | None
     indexes: tuple[str, ...] = ()
     keep: str = "none"
+    encoders: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

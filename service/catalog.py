@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ccq_core import CCQ
 from service.collection import Collection
+from service.encoders.named import Encoders, bind, check_fit
 from service.errors import (
     AliasConflictError,
     CollectionFailedError,
@@ -25,6 +26,7 @@ from service.errors import (
 )
 from service.reencoding import Progress as Reencoding
 from service.reencoding import Reencoded, kept_for, reencode
+from service.settings import Settings
 from service.store.interface import CollectionRecord, ModelRecord, Store
 from service.traits import KnownTraits, Traits, stored_model
 
@@ -45,6 +47,8 @@ class Entry:
         The collection as it was when it became known.
     indexes:
         Payload keys that are indexed.
+    encoders:
+        Names of its encoders, by modality.
     collection:
         Set once it is loaded.
     failure:
@@ -55,6 +59,7 @@ class Entry:
 
     stored: CollectionRecord
     indexes: list[str]
+    encoders: dict[str, str]
     collection: Collection | None = None
     failure: str | None = None
     done: int = 0
@@ -82,13 +87,17 @@ class Catalog:
     ----------
     store:
         Its collections are known at once, and loaded by `start_loading`.
+    settings, encoders:
+        The server's encoders, and limits on what they are given.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, settings: Settings, encoders: Encoders) -> None:
         self._store = store
+        self._settings = settings
+        self.encoders = encoders
         self._changing = threading.Lock()
         self._traits = KnownTraits(store)
-        self._entries = {record.name: Entry(record, store.indexed_keys(record)) for record in store.collections()}
+        self._entries = {record.name: self._entry(record) for record in store.collections()}
         self._aliases = store.aliases.all()  # replaced, and never written to
         self._stopping = threading.Event()
         self._loader: threading.Thread | None = None
@@ -166,29 +175,57 @@ class Catalog:
         return entry.loaded()
 
     def create_collection(
-        self, name: str, model: str, indexes: Sequence[str] | None = None, keep: str | None = None
+        self,
+        name: str,
+        model: str,
+        indexes: Sequence[str] | None = None,
+        keep: str | None = None,
+        encoders: Mapping[str, str] | None = None,
     ) -> tuple[Entry, bool]:
         """The collection, and whether it is new. One that could not be loaded is loaded again.
 
-        `indexes`: payload keys to index, and no others; None leaves them as they are. `keep`: how features are kept.
+        Parameters
+        ----------
+        indexes:
+            Payload keys to index, and no others; None leaves them as they are.
+        keep:
+            How features are kept.
+        encoders:
+            Names of encoders by modality, and no others; None leaves them as they are.
 
         Raises
         ------
-        UnknownModelError, CollectionConflictError, AliasConflictError
+        UnknownModelError, CollectionConflictError, AliasConflictError, UnknownEncoderError, EncoderMismatchError
         """
+        if encoders:
+            check_fit(encoders, self.encoders, self.model(model)[1].modalities)
         with self._changing:
-            record, new = self._store.create_collection(name, model, indexes or (), keep)
+            record, new = self._store.create_collection(name, model, indexes or (), keep, encoders)
             entry = self._entries.get(name)
             if entry is None or entry.failure is not None:
-                entry = self._entries[name] = Entry(record, self._store.indexed_keys(record))
+                entry = self._entries[name] = self._entry(record)
                 try:
-                    entry.collection = Collection(self._store, record, self._model_of(record))
+                    self._provide(entry, Collection(self._store, record, self._model_of(record)))
                 except BaseException as error:  # the store has it already: it can be deleted, or created once more
                     entry.failure = str(error)
                     raise
             if indexes is not None and self._store.index_keys(record, indexes):
                 entry.indexes = self._store.indexed_keys(record)
+            if encoders is not None and dict(encoders) != entry.encoders:
+                self._store.set_encoders(record, encoders)
+                entry.encoders = self._store.encoders(record)
+                if entry.collection is not None:
+                    self._provide(entry, entry.collection)
             return entry, new
+
+    def _entry(self, record: CollectionRecord) -> Entry:
+        return Entry(record, self._store.indexed_keys(record), self._store.encoders(record))
+
+    def _provide(self, entry: Entry, collection: Collection) -> None:
+        """Give a collection its encoders, and put it to use."""
+        dims = collection.view.coder.model.dims
+        collection.encoders = bind(entry.encoders, self.encoders, dims, self._settings)
+        entry.collection = collection
 
     def drop_collection(self, name: str) -> None:
         """Delete a collection with all its items.
@@ -327,4 +364,6 @@ class Catalog:
                 raise _Stopped
 
         progress(0, 0)
-        entry.collection = Collection(self._store, entry.record, self._model_of(entry.record), progress)
+        collection = Collection(self._store, entry.record, self._model_of(entry.record), progress)
+        with self._changing:  # its encoders may be others meanwhile
+            self._provide(entry, collection)

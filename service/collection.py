@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccq_core import CCQ
+from service.encoders.named import Encoders
 from service.errors import StorageError, UnavailableError, UnknownModelError, WouldTakeLongError
 from service.kept import KINDS, KeptLayout
 from service.records import Codes
@@ -40,7 +41,7 @@ class Encoded:
 
 
 class Collection:
-    """One collection, loaded.
+    """One collection, loaded. `encoders` are those of its modalities that have one; see `service.encoders.raw`.
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ class Collection:
         self, store: Store, record: CollectionRecord, model: CCQ, progress: Progress = lambda _done, _all: None
     ) -> None:
         self.kept = KeptLayout(record.keep, model.dims) if record.keep in KINDS else None
+        self.encoders: Encoders = {}  # replaced, and never written to
         self._store = store
         self._coders = {record.generation: Coder.of(record, model)}
         self._record = record

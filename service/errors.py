@@ -33,6 +33,9 @@
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
     │   ├── UnknownAliasError (KeyError)
+    │   ├── UnknownEncoderError (KeyError)  the server has no such encoder
+    │   ├── EncoderMismatchError            an encoder does not fit the model
+    │   ├── UnencodableError                an encoder cannot encode a value
     │   ├── AliasConflictError              a name would be an alias and a collection, or an alias would lead nowhere
     │   ├── UnknownSnapshotError (KeyError)
     │   ├── ReencodingError                 the collection is being encoded with another model already
@@ -50,6 +53,7 @@
         ├── RequestTimeoutError             the request took too long
         ├── MemoryLimitError                the bodies in progress take too much memory; try again
         │   └── TrainingMemoryError         a training would take more than there is
+        ├── EncoderFailedError              an encoder failed, or is not there any more
         ├── StorageFullError                no room left on the disk
         ├── StorageBusyError                another program holds a lock on the database
         ├── StorageError                    the database failed
@@ -258,6 +262,18 @@ class AliasConflictError(RequestError):
     """A name would be that of an alias and of a collection, or an alias would lead to no collection."""
 
 
+class UnknownEncoderError(RequestError, KeyError):
+    """The server has no encoder of this name."""
+
+
+class EncoderMismatchError(RequestError):
+    """An encoder makes features of another dimension than the model takes, or is for no modality of it."""
+
+
+class UnencodableError(RequestError):
+    """A value cannot be encoded: too long, no image, without a known word, or not what the encoder takes."""
+
+
 class UnknownSnapshotError(RequestError, KeyError):
     """There is no snapshot of this name."""
 
@@ -356,6 +372,10 @@ class TrainingMemoryError(MemoryLimitError):
     """A training would take more memory than the settings allow, or than the machine has. Nothing was changed."""
 
     retry_after = None
+
+
+class EncoderFailedError(UnavailableError):
+    """An encoder failed, or the server does not have it any more. Nothing was changed."""
 
 
 class StorageFullError(UnavailableError):

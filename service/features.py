@@ -81,7 +81,8 @@ def read_vectors(
     Parameters
     ----------
     objects:
-        For each object its feature vectors by modality: lists of numbers, or base64 of little-endian float32.
+        For each object its feature vectors by modality: lists of numbers, base64 of little-endian float32, or
+        arrays (P,) float32.
     locate:
         From an object's number to the place of its features in the request.
     model, model_name:
@@ -145,8 +146,10 @@ def _stack(modality: str, values: Sequence[Any], dim: int) -> Float32:
             array[row] = value
         elif isinstance(value, str):
             array[row] = _from_base64(modality, value, dim, row)
+        elif isinstance(value, np.ndarray):  # an encoder made it, see `service.encoders.raw`
+            array[row] = value
         else:
-            raise FeatureError(modality, _why_not(value, dim), row)
+            raise FeatureError(modality, _why_not(modality, value, dim), row)
     checked, present = check_array(modality, array, dim)
     if not present.all():  # to the core a row of NaN is an absent modality; a client says that by leaving it out
         raise FeatureError(modality, "every number is NaN; leave the modality out instead", int(present.argmin()))
@@ -157,7 +160,8 @@ def _from_base64(modality: str, text: str, dim: int, row: int) -> NDArray[np.flo
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError) as error:
-        raise FeatureError(modality, f"expected numbers or base64, got {shorten(text)}: {error}", row) from None
+        none = f"the collection has no encoder that takes a string for {shorten(modality)}"
+        raise FeatureError(modality, f"expected numbers or base64, got {shorten(text)}: {error}; {none}", row) from None
     if len(data) % 4:
         raise FeatureError(
             modality, f"expected {4 * dim} bytes of float32 in base64, got {len(data)}, which is no multiple of 4", row
@@ -167,10 +171,11 @@ def _from_base64(modality: str, text: str, dim: int, row: int) -> NDArray[np.flo
     return np.frombuffer(data, dtype="<f4")
 
 
-def _why_not(value: Any, dim: int) -> str:
+def _why_not(modality: str, value: Any, dim: int) -> str:
     """What is wrong with a vector that is not a list of `dim` numbers."""
     if not isinstance(value, list):
-        return f"expected a list of {dim} numbers or a base64 string, got {shorten(value)}"
+        none = f"; the collection has no encoder for {shorten(modality)}" if isinstance(value, dict) else ""
+        return f"expected a list of {dim} numbers or a base64 string, got {shorten(value)}{none}"
     for i, number in enumerate(value):
         if type(number) not in _NUMBERS:
             return f"number {i}: expected a number, got {shorten(number)}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from service.body import parse
 from service.collection import Collection, Encoded
+from service.encoders.raw import encode_raw
 from service.encoding import encode_items
 from service.errors import DuplicateIdError, Fault, InvalidRequestError, VersionMismatchError
 from service.features import Vectors, read_vectors, vectors_of
@@ -93,6 +94,8 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
     ------
     RequestError
         Any of those about bodies, features and ids.
+    EncoderFailedError, RequestTimeoutError
+        From an encoder.
     """
     start = time.perf_counter()
     request = parse(body, IndexRequest, items=settings.max_batch_items)
@@ -113,12 +116,8 @@ def prepare_items(collection: Collection, body: bytes, settings: Settings) -> Pr
         check_model(collection, coder, request.model_checksum)
         codes = read_codes([item.codes or {} for item in items], _codes_of_request, coder.layout)
     if any(item.features is not None for item in items):
-        vectors = read_vectors(
-            [item.features or {} for item in items],
-            lambda i: ("items", i, "features"),
-            coder.model,
-            coder.record.model,
-        )
+        features = encode_raw([item.features or {} for item in items], _features_of_request, collection.encoders)
+        vectors = read_vectors(features, _features_of_request, coder.model, coder.record.model)
     encoded = _encoded(collection, coder, vectors, codes, _codes_of_request)
     new = _items(collection, [item.id for item in items], payloads, vectors)
     checksum = request.model_checksum if coded else None
@@ -215,6 +214,10 @@ def _items(
 
 def _of_request(i: int) -> Location:
     return ("items", i)
+
+
+def _features_of_request(i: int) -> Location:
+    return ("items", i, "features")
 
 
 def _codes_of_request(i: int) -> Location:

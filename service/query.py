@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ccq_core.features import Float32
 from service.collection import Collection
+from service.encoders.named import Encoders
+from service.encoders.raw import encode_raw, has_raw
 from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
 from service.places import Location, shorten
@@ -46,6 +48,17 @@ class Query:
         places, examples = zip(*_examples(request), strict=True)
         positives = None if request.query_by is None else len(request.query_by.positive)
         return cls(places, examples, positives)
+
+    def has_raw(self, encoders: Encoders) -> bool:
+        """Whether an encoder is needed for some of the examples."""
+        return bool(encoders) and has_raw(filter(_is_spelled, self.examples), encoders)
+
+    def encoded(self, encoders: Encoders) -> Self:
+        """The query with features in the place of raw values; raises what `encode_raw` raises."""
+        rows = [i for i, example in enumerate(self.examples) if _is_spelled(example)]
+        given = [example for example in self.examples if _is_spelled(example)]
+        made = dict(zip(rows, encode_raw(given, lambda row: self.places[rows[row]], encoders), strict=True))
+        return replace(self, examples=[made.get(i, example) for i, example in enumerate(self.examples)])
 
     def resolve(
         self, spelled: Float32, collection: Collection, view: View, snapshot: Snapshot

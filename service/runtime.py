@@ -8,6 +8,7 @@ from typing import Self
 
 from service.access import Access
 from service.catalog import Catalog
+from service.encoders.configuration import open_encoders
 from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
 from service.jobs.reencode import ReencodeJobs
@@ -69,15 +70,16 @@ class Runtime:
         Raises
         ------
         StartError
-            The keys cannot be read, the directory is in use, its database cannot be used, or the model does not fit
-            the default collection.
+            The keys cannot be read, an encoder cannot be used, the directory is in use, its database cannot be used, or
+            the model does not fit the default collection.
         ModelFileError, OSError
             The model file cannot be used, or read.
         """
         access = Access(settings) if access is None else access
+        encoders = open_encoders(settings)
         store = SQLiteStore(settings.data, settings.page_cache_bytes)
         try:
-            catalog = Catalog(store)
+            catalog = Catalog(store, settings, encoders)
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
             snapshots = Snapshots(store, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -66,12 +66,14 @@ def search_together(
     filters:
         What filters matched before.
     quick:
-        Neither wait for a writer nor read all payloads: raise WouldTakeLongError, or yield it for a request, instead.
+        Neither wait for a writer, nor read all payloads, nor use an encoder: raise WouldTakeLongError, or yield it for
+        a request, instead.
 
     Yields
     ------
     Positions of bodies, each once, with the answer, or with what is wrong: any `RequestError` about bodies, features,
-    databases, filters and ids. Nothing is kept of a reply, which may be long, when the next is made.
+    databases, filters and ids, or EncoderFailedError. Nothing is kept of a reply, which may be long, when the next is
+    made.
 
     Raises
     ------
@@ -86,7 +88,7 @@ def search_together(
             search = _Search.read(body, collection, settings)
             if quick and not search.is_quick:
                 raise WouldTakeLongError
-            searches[i] = search
+            searches[i] = search if quick else search.encoded()  # a quick one has nothing to encode
     if searches:
         coder = collection.view.coder
         queries = [search.query for search in searches.values()]
@@ -140,9 +142,17 @@ class _Search:
         """Whether it can be expected to take no longer than most."""
         request = self.request
         several = request.queries is not None or request.group_by is not None or request.cursor is not None
-        return (
-            not several and request.offset + request.limit <= _QUICK_ROWS and len(self.query.places) <= _QUICK_EXAMPLES
-        )
+        few = request.offset + request.limit <= _QUICK_ROWS and len(self.query.places) <= _QUICK_EXAMPLES
+        return few and not several and not self.query.has_raw(self.collection.encoders)
+
+    def encoded(self) -> Self:
+        """The same with features in the place of texts and images.
+
+        Each request by itself: encoders round differently for different numbers of values, and a cursor must find its
+        query again.
+        """
+        encoders = self.collection.encoders
+        return replace(self, query=self.query.encoded(encoders)) if encoders else self
 
     def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot, filters: FilterCache) -> Job:
         if isinstance(spelled, CoreInputError):

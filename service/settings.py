@@ -24,6 +24,10 @@ def _named(directory: Any) -> Any:
     return directory
 
 
+def _no_file(file: Any) -> Any:
+    return None if file == "" else file
+
+
 def _listed(given: Any) -> Any:
     return [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
 
@@ -65,6 +69,10 @@ class Settings(BaseSettings):
         description="Origins whose web pages may call the service, joined by commas, as in `https://app.example`; "
         "`*` is any.",
     )
+    encoders: Annotated[Path | None, BeforeValidator(_no_file)] = Field(
+        default=None,
+        description="TOML file of encoders, which make features of texts and images; see docs/encoders.md.",
+    )
     default_collection: str = Field(
         default="default",
         pattern=NAME_PATTERN,
@@ -73,6 +81,15 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=32 * _MIB, ge=1024, description="Longest JSON body that is accepted.")
     max_model_bytes: int = Field(default=256 * _MIB, ge=1024, description="Longest model file that is accepted.")
     max_payload_bytes: int = Field(default=64 * 1024, ge=2, description="Longest payload of one item, as compact JSON.")
+    max_text_chars: int = Field(
+        default=10_000, ge=1, description="Longest text that is given to an encoder, in characters."
+    )
+    max_image_bytes: int = Field(
+        default=16 * _MIB, ge=1024, description="Longest image file that is given to an encoder."
+    )
+    max_image_pixels: int = Field(
+        default=40_000_000, ge=64, description="Width times height of the largest image that is given to an encoder."
+    )
     max_batch_items: int = Field(
         default=10_000, ge=1, description="Most items in one request to /index, and ids in one to /items/delete."
     )

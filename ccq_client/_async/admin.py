@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +28,9 @@ class AsyncCollections:
         *,
         indexes: Sequence[str] | None = None,
         keep: Literal["none", "float16", "int8"] | None = None,
+        encoders: Mapping[str, str] | None = None,
     ) -> Collection:
-        """Create a collection. If it is there with the same model, nothing changes but its indexes.
+        """Create a collection. If it is there with the same model, nothing changes but its indexes and encoders.
 
         Parameters
         ----------
@@ -41,8 +42,10 @@ class AsyncCollections:
             Keys of payloads whose values are indexed, for filters; None: as they are.
         keep:
             How to keep features, for `rescore`; it stays as it was at first.
+        encoders:
+            Names of the service's encoders by modality, for texts and images; None: as they are.
         """
-        return await self._connection.send(admin.create_collection(name, model, indexes, keep))
+        return await self._connection.send(admin.create_collection(name, model, indexes, keep, encoders))
 
     async def get(self, name: str) -> Collection:
         """One collection; `CollectionNotFoundError` if there is none."""

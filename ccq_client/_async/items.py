@@ -53,7 +53,8 @@ class AsyncItems(AsyncSearches):
             n ids, each once; an integer means its decimal string.
         features:
             (n, P) arrays of any float or integer type by modality; row i of each is the same object. A row of NaN: the
-            object lacks the modality. Rows that lack all are left out.
+            object lacks the modality. Rows that lack all are left out. Where the collection has an encoder: n texts, or
+            the bytes of n image files, with None for absent ones.
         payloads:
             n JSON objects or None.
         if_versions:

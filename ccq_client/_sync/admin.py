@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +29,9 @@ class Collections:
         *,
         indexes: Sequence[str] | None = None,
         keep: Literal["none", "float16", "int8"] | None = None,
+        encoders: Mapping[str, str] | None = None,
     ) -> Collection:
-        """Create a collection. If it is there with the same model, nothing changes but its indexes.
+        """Create a collection. If it is there with the same model, nothing changes but its indexes and encoders.
 
         Parameters
         ----------
@@ -42,8 +43,10 @@ class Collections:
             Keys of payloads whose values are indexed, for filters; None: as they are.
         keep:
             How to keep features, for `rescore`; it stays as it was at first.
+        encoders:
+            Names of the service's encoders by modality, for texts and images; None: as they are.
         """
-        return self._connection.send(admin.create_collection(name, model, indexes, keep))
+        return self._connection.send(admin.create_collection(name, model, indexes, keep, encoders))
 
     def get(self, name: str) -> Collection:
         """One collection; `CollectionNotFoundError` if there is none."""

@@ -39,7 +39,8 @@ class Searches:
         Parameters
         ----------
         features:
-            One vector of one or several modalities, as in ``{"text": vector}``.
+            One vector of one or several modalities, as in ``{"text": vector}``; or a text, or the bytes of an image
+            file, where the collection has an encoder.
         by_id:
             Id of a stored item, which is left out of the results.
         like, unlike:

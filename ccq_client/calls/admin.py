@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 
@@ -27,10 +27,14 @@ ModelFile = str | Path | bytes | BinaryIO | HasBytes
 
 
 def create_collection(
-    name: str, model: str, indexes: Sequence[str] | None, keep: Literal["none", "float16", "int8"] | None
+    name: str,
+    model: str,
+    indexes: Sequence[str] | None,
+    keep: Literal["none", "float16", "int8"] | None,
+    encoders: Mapping[str, str] | None,
 ) -> Call[Collection]:
-    """Create a collection, or change its indexes."""
-    given: dict[str, Any] = {"model": model, "indexes": indexes, "keep": keep}
+    """Create a collection, or change its indexes and encoders."""
+    given: dict[str, Any] = {"model": model, "indexes": indexes, "keep": keep, "encoders": encoders}
     body = to_json({key: value for key, value in given.items() if value is not None})
     return Call("PUT", root(name), _collection, body)
 

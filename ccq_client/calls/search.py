@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ccq_client.arrays import Features, vectors
+from ccq_client.arrays import Features, Sent, vectors
 from ccq_client.calls.call import Call, to_json
 from ccq_client.calls.items import plain_id
 from ccq_client.errors import InputError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Vectors = Mapping[str, "ArrayLike"]
-"""One vector of each modality, or (n, P) arrays of several objects."""
+"""One vector of each modality, or (n, P) arrays of several objects; texts or images where the service has encoders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def groups(
     return Call("POST", f"{root}/search", _groups, to_json(body))
 
 
-def queries(given: Sequence[Vectors] | Vectors) -> list[dict[str, str]]:
+def queries(given: Sequence[Vectors] | Vectors) -> list[dict[str, Sent]]:
     """Several queries as the service takes them, of (q, P) arrays by modality or of single queries.
 
     Raises
@@ -98,19 +98,23 @@ def queries(given: Sequence[Vectors] | Vectors) -> list[dict[str, str]]:
 
 
 def batches(
-    root: str, queries: Sequence[dict[str, str]], limit: int, limits: Limits, options: Mapping[str, Any]
+    root: str, queries: Sequence[dict[str, Sent]], limit: int, limits: Limits, options: Mapping[str, Any]
 ) -> Iterator[Call[list[Hits]]]:
     """As many requests as the service's limits make of so many queries, in order."""
     most = max(1, min(limits.max_batch_queries, limits.max_results // max(limit, 1), limits.max_brackets // 4))
     if queries:  # those of a batch are about as long as each other
-        longest = max(sum(len(name) + len(value) + 8 for name, value in query.items()) for query in queries)
+        longest = max(sum(len(name) + _size(value) + 8 for name, value in query.items()) for query in queries)
         most = min(most, max(1, (limits.max_body_bytes - len(to_json(options)) - 1024) // (longest + 8)))
     for start in range(0, len(queries), most):
         body = {"queries": queries[start : start + most], "limit": limit, **options}
         yield Call("POST", f"{root}/search", _lists_of_hits, to_json(body))
 
 
-def _examples(name: str, given: Sequence[str | int | Vectors] | None) -> list[str | dict[str, str]]:
+def _size(value: Sent) -> int:
+    return len(value) if isinstance(value, str) else len(to_json(value))
+
+
+def _examples(name: str, given: Sequence[str | int | Vectors] | None) -> list[str | dict[str, Sent]]:
     if isinstance(given, (str, bytes, int, Mapping)):
         raise InputError(f"{name}: expected a list of ids and features, got one of them")
     return [

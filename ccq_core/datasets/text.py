@@ -7,11 +7,33 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from ccq_core.datasets.languages import ENGLISH, Language
+
+# To look for words that are near takes milliseconds for each: so many are looked at, and no longer ones.
+_MOST_NEAR = 8
+_LONGEST_NEAR = 40
+
+
+class UnknownWordsError(ValueError):
+    """A text has no word that is known.
+
+    Attributes
+    ----------
+    row:
+        Which of the texts.
+    reason:
+        What it is, and what are the nearest words that are known.
+    """
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(f"texts[{row}]: {reason}")
+        self.row = row
+        self.reason = reason
 
 
 def term_weights(words: Iterable[str]) -> dict[str, float]:
@@ -52,7 +74,7 @@ class TextProjection:
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Text features of `texts`, (q, P) float32, rows of length one.
 
-        Unknown words are passed over; a text without any known word is a ValueError that names the text and
+        Unknown words are passed over; a text without any known word is an UnknownWordsError that names the text and
         offers the nearest known words.
         """
         if isinstance(texts, str):
@@ -65,7 +87,7 @@ class TextProjection:
     def _embed_one(self, text: str, number: int) -> npt.NDArray[np.float32]:
         weights = self._weights(text)
         if not weights:
-            raise ValueError(f"texts[{number}]: no known word in {text!r}{self._suggestion(text)}")
+            raise UnknownWordsError(number, f"no known word in {text!r}{self._suggestion(text)}")
         positions = [self._positions[word] for word in weights]
         factors = np.array(list(weights.values())) * self.idf[positions] * self.scale[positions]
         row = factors @ self.vectors[positions].astype(np.float64)
@@ -77,7 +99,8 @@ class TextProjection:
 
     def _suggestion(self, text: str) -> str:
         near: list[str] = []
-        for word in self.language.tokenize(text):
+        words = (word for word in self.language.tokenize(text) if len(word) <= _LONGEST_NEAR)
+        for word in islice(words, _MOST_NEAR):
             near += difflib.get_close_matches(word, self.vocabulary, n=3, cutoff=0.6)
         if not near:
             return f"; the vocabulary has {len(self.vocabulary)} {self.language.name} words"

@@ -49,13 +49,15 @@ async def list_(runtime: RuntimeArg, caller: CallerArg) -> Response:
         errors.UnknownModelError,
         errors.CollectionConflictError,
         errors.AliasConflictError,
+        errors.UnknownEncoderError,
+        errors.EncoderMismatchError,
         *WRITE_PROBLEMS,
     )
     | {201: {"model": CollectionInfo, "description": "It is new."}},
     openapi_extra=json_body(CollectionRequest, **examples.COLLECTION),
 )
 async def put(request: Request, runtime: RuntimeArg, collection: NamedCollection) -> Response:
-    """Create a collection. If it exists with the same model, nothing changes but its indexes."""
+    """Create a collection. If it exists with the same model, nothing changes but its indexes and encoders."""
     body = await read_json(request, runtime.settings.max_body_bytes)
     return await runtime.writes.run(_put, runtime.catalog, collection, body)
 
@@ -122,6 +124,7 @@ def describe(entry: Entry) -> dict[str, Any]:
         "name": entry.record.name,
         "model": entry.record.model,
         "indexes": entry.indexes,
+        "encoders": entry.encoders,
         "keep": entry.record.keep,
         "state": state,
         "items": None if view is None else view.items,
@@ -132,7 +135,7 @@ def describe(entry: Entry) -> dict[str, Any]:
 def _put(catalog: Catalog, name: str, body: bytes) -> Response:
     request = parse(body, CollectionRequest)
     with _model_named(request.model):
-        entry, new = catalog.create_collection(name, request.model, request.indexes, request.keep)
+        entry, new = catalog.create_collection(name, request.model, request.indexes, request.keep, request.encoders)
     return Json(describe(entry), status_code=201 if new else 200)
 
 

@@ -49,7 +49,7 @@ from service.writing import Asked
 
 router = APIRouter(tags=["items"])
 
-FEATURE_PROBLEMS = (FeatureError, UnknownModalityError)
+FEATURE_PROBLEMS = (FeatureError, UnknownModalityError, errors.UnencodableError, errors.EncoderFailedError)
 
 
 @router.post(

@@ -53,7 +53,8 @@ async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
         for entry in runtime.catalog.entries()
         if entry.collection is not None and caller.sees(entry.record.name)
     }
-    return Json(limits(runtime.settings, dimensions))
+    encoders = {name: {"takes": each.takes, "dim": each.dim} for name, each in runtime.catalog.encoders.items()}
+    return Json(limits(runtime.settings, dimensions, encoders))
 
 
 @router.get(

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from service.places import shorten
 from service.schemas.base import Schema, Several
 from service.schemas.filters import Key
 from service.schemas.names import Name
 
 MAX_INDEXES = 64
+
+
+def _check_encoders(value: Any) -> Any:
+    if isinstance(value, dict):  # seen to here: a fault for each of a million would tell no more than one
+        for modality, name in value.items():
+            if not isinstance(name, str):
+                raise ValueError(f"{shorten(modality)}: expected the name of an encoder, got {shorten(name)}")  # noqa: TRY004 (pydantic takes ValueError)
+    return value
+
+
+EncoderNames = Annotated[dict[str, str], BeforeValidator(_check_encoders)]
 
 
 class CollectionRequest(Schema):
@@ -24,11 +36,23 @@ class CollectionRequest(Schema):
         "out: as they are. A list replaces them; the payloads of all items are read for new ones, and other writes "
         "wait meanwhile.",
     )
+    encoders: EncoderNames | None = Field(
+        None,
+        description="Names of encoders by modality, of those that `GET /limits` lists: the modality's features may "
+        "then be given as texts or images. Left out: as they are. An object replaces them.",
+    )
     keep: Literal["none", "float16", "int8"] | None = Field(
         None,
         description="Keep the features of items on disk, so that searches can `rescore`: two bytes or one for each "
         "number, and four for each vector. It stays as it was when the collection was created; `none` by default.",
     )
+
+
+class EncoderInfo(Schema):
+    """An encoder of the server."""
+
+    takes: Literal["text", "image"] = Field(description="Strings, or image files.")
+    dim: int = Field(description="Length of the feature vectors that it makes.")
 
 
 class CollectionInfo(Schema):
@@ -37,6 +61,7 @@ class CollectionInfo(Schema):
     name: str
     model: str = Field(description="Name of its model.")
     indexes: list[str] = Field(description="Payload keys whose values are indexed.")
+    encoders: dict[str, str] = Field(description="Names of its encoders, by modality.")
     keep: Literal["none", "float16", "int8"] = Field(description="How the features of its items are kept.")
     state: Literal["ready", "loading", "failed"] = Field(
         description="`loading` after a start until all items are in memory; `failed` if that went wrong, see the log."

@@ -10,22 +10,35 @@ from service.schemas.base import Schema, Several
 from service.schemas.filters import CheckedFilter
 from service.schemas.names import ItemId
 
+
+def _only(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with one string."""
+    properties = {key: {"type": "string", **value}}
+    return {"type": "object", "properties": properties, "required": [key], "additionalProperties": False}
+
+
 Vector = Annotated[
     Any,  # checked by service.features, many at a time
     WithJsonSchema(
         {
             "anyOf": [
                 {"type": "array", "items": {"type": "number"}},
-                {"type": "string", "contentEncoding": "base64"},
+                {"type": "string", "description": "Base64 of little-endian float32, or a text to encode."},
+                _only("text", {"description": "A text to encode."}),
+                _only("base64", {"contentEncoding": "base64", "description": "An image file to encode."}),
             ],
             "description": "A feature vector: a list of numbers, or a base64 string of little-endian float32. As long "
-            "as the model's dimension for this modality; no NaN, nothing beyond ±1e15.",
+            "as the model's dimension for this modality; no NaN, nothing beyond ±1e15. Where the collection has an "
+            "encoder for the modality, what it makes one of: a text, as any other string or as an object, or an image.",
         }
     ),
 ]
 Features = Annotated[
     dict[str, Vector],
-    Field(min_length=1, description="Feature vectors by modality. One or several of the model's modalities."),
+    Field(
+        min_length=1,
+        description="Feature vectors, or what they are made of, by modality. One or several of the model's modalities.",
+    ),
 ]
 ItemCodes = Annotated[
     dict[str, str],

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field, create_model
 
 from service.body import MOST_BRACKETS
+from service.schemas.admin import EncoderInfo
 from service.schemas.base import Schema
 from service.schemas.filters import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 from service.schemas.names import MAX_ID_BYTES, MAX_IDEMPOTENCY_KEY
@@ -38,16 +39,21 @@ def _model() -> type[BaseModel]:
         dict[str, dict[str, int]],
         Field(description="Length of the feature vectors of each modality, for each collection that is loaded."),
     )
+    fields["encoders"] = (
+        dict[str, EncoderInfo],
+        Field(description="The server's encoders, by name; see `encoders` of a collection."),
+    )
     return create_model("Limits", __base__=Schema, __doc__="The limits of a server. Null is no limit.", **fields)
 
 
 Limits = _model()
 
 
-def limits(settings: Settings, dimensions: dict[str, dict[str, int]]) -> dict[str, Any]:
+def limits(settings: Settings, dimensions: dict[str, dict[str, int]], encoders: dict[str, Any]) -> dict[str, Any]:
     """The limits of a server as `Limits`."""
     return {
         **{name: getattr(settings, name) for name in _SETTINGS},
         **{name: value for name, (value, _) in _CONSTANT.items()},
         "dimensions": dimensions,
+        "encoders": encoders,
     }

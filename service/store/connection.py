@@ -14,6 +14,7 @@ import apsw.sqlite_extra
 from service.errors import DatabaseError, StorageBusyError, StorageError, StorageFullError
 from service.store.aliases import ALIASES_SCHEMA
 from service.store.discarded import DISCARDED_SCHEMA
+from service.store.encodernames import ENCODERS_SCHEMA
 from service.store.generations import STAGING_SCHEMA
 from service.store.jobs import JOBS_SCHEMA
 from service.store.postings import INDEXED_KEYS_SCHEMA
@@ -23,7 +24,7 @@ from service.store.wal import writes_behind
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 _BUSY_MS = 5_000
 _WRITER_CACHE_KIB = 32 << 10
 
@@ -54,6 +55,7 @@ CREATE TABLE collections (
 {ALIASES_SCHEMA}
 {STAGING_SCHEMA}
 {DISCARDED_SCHEMA}
+{ENCODERS_SCHEMA}
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 

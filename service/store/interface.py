@@ -296,9 +296,14 @@ class Store(Protocol):
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
 
     def create_collection(
-        self, name: str, model: str, keys: Sequence[str] = (), keep: str | None = None
+        self,
+        name: str,
+        model: str,
+        keys: Sequence[str] = (),
+        keep: str | None = None,
+        encoders: Mapping[str, str] | None = None,
     ) -> tuple[CollectionRecord, bool]:
-        """The collection, and whether it is new; a new one has indexes on these payload keys.
+        """The collection, and whether it is new; a new one has indexes on these payload keys, and these encoders.
 
         `keep`: how it keeps features; None: as it does, or not at all.
 
@@ -317,6 +322,12 @@ class Store(Protocol):
 
     def indexed_keys(self, record: CollectionRecord) -> list[str]:
         """The indexed payload keys, in order."""
+
+    def set_encoders(self, record: CollectionRecord, names: Mapping[str, str]) -> None:
+        """Let a collection have exactly these encoders, by modality; UnknownCollectionError if it is gone."""
+
+    def encoders(self, record: CollectionRecord) -> dict[str, str]:
+        """Names of a collection's encoders, by modality."""
 
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items.

@@ -9,7 +9,7 @@ commit, and wait for nobody but a moment now and then (see `service.store.reader
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from service.errors import (
     UnknownModelError,
     VersionMismatchError,
 )
-from service.store import backup, generations, kept, listed, postings, replies, segments
+from service.store import backup, encodernames, generations, kept, listed, postings, replies, segments
 from service.store.aliases import AliasTable, refuse_alias, refuse_aliased
 from service.store.connection import ITEMS_SCHEMA, database_errors, empty_log, log_bytes, open_writer, storage_errors
 from service.store.directory import DirectoryLock
@@ -166,7 +166,12 @@ class SQLiteStore:
     # -- collections -----------------------------------------------------------------------------------------------
 
     def create_collection(
-        self, name: str, model: str, keys: Sequence[str] = (), keep: str | None = None
+        self,
+        name: str,
+        model: str,
+        keys: Sequence[str] = (),
+        keep: str | None = None,
+        encoders: Mapping[str, str] | None = None,
     ) -> tuple[CollectionRecord, bool]:
         """The collection, and whether it is new; UnknownModelError, or CollectionConflictError."""
 
@@ -187,6 +192,7 @@ class SQLiteStore:
             db.execute(ITEMS_SCHEMA.format(table=items_table(record)))
             db.execute(segments.schema(record) + postings.schema(record) + kept.schema(record))
             self._insert_keys(db, record, set(keys))
+            encodernames.put(db, record, encoders or {})
             return record, True
 
         return self._writer.run(work)
@@ -225,6 +231,15 @@ class SQLiteStore:
         with self._read() as db:
             return list(postings.keys_of(db, record))
 
+    def set_encoders(self, record: CollectionRecord, names: Mapping[str, str]) -> None:
+        """Let a collection have exactly these encoders."""
+        self._writer.run(self._known(record, lambda db, record: encodernames.put(db, record, names)))
+
+    def encoders(self, record: CollectionRecord) -> dict[str, str]:
+        """Names of a collection's encoders, by modality."""
+        with self._read() as db:
+            return encodernames.of(db, record)
+
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError, or AliasConflictError."""
 
@@ -233,6 +248,7 @@ class SQLiteStore:
             db.execute("DELETE FROM collections WHERE number = ?", (record.number,))
             generations.abandon_of(db, record)
             db.execute("DELETE FROM indexed_keys WHERE collection = ?", (record.number,))
+            encodernames.drop(db, record)
             replies.drop(db, record)
             tables = [items_table, segments.codes_table, segments.gone_table, postings.postings_table]
             for name in [*tables, kept.kept_table] if kept.keeps(record) else tables:

@@ -12,13 +12,21 @@ import numpy as np
 from service.store import jobs, postings, replies, segments
 from service.store.aliases import ALIASES_SCHEMA
 from service.store.discarded import DISCARDED_SCHEMA
+from service.store.encodernames import ENCODERS_SCHEMA
 from service.store.generations import STAGING_SCHEMA
 from service.store.interface import CollectionRecord
 
 
 def upgrade(connection: apsw.Connection) -> None:
     """Take every step from the version that the database has."""
-    steps = {1: _pack_all_codes, 2: _keep_replies, 3: _keep_features, 4: _keep_jobs, 5: _count_generations}
+    steps = {
+        1: _pack_all_codes,
+        2: _keep_replies,
+        3: _keep_features,
+        4: _keep_jobs,
+        5: _count_generations,
+        6: _name_encoders,
+    }
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(connection.pragma("user_version"), 1 + max(steps)):
@@ -62,6 +70,11 @@ def _count_generations(connection: apsw.Connection) -> None:
     """From version 5, whose collections kept their models, and had no aliases."""
     connection.execute("ALTER TABLE collections ADD COLUMN generation INTEGER NOT NULL DEFAULT 0")
     connection.execute(STAGING_SCHEMA + DISCARDED_SCHEMA + ALIASES_SCHEMA)
+
+
+def _name_encoders(connection: apsw.Connection) -> None:
+    """From version 6, whose collections had no encoders."""
+    connection.execute(ENCODERS_SCHEMA)
 
 
 def _pack_codes(connection: apsw.Connection, record: CollectionRecord) -> None:

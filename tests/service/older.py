@@ -1,6 +1,7 @@
 """Databases of older versions of the schema, made of one of today."""
 
 _BACK = {
+    7: "DROP TABLE encoders;",
     6: "DROP TABLE staging; DROP TABLE discarded; DROP TABLE aliases; ALTER TABLE collections DROP COLUMN generation;",
     5: "DROP TABLE jobs;",
 }

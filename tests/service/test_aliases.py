@@ -91,9 +91,9 @@ def test_the_default_collection_may_be_an_alias(tmp_path):
     assert len(service.ok("POST", "/search", {"query": features(0)})["results"]) == 1
     service.close()
     store = SQLiteStore(tmp_path / "data")
-    Catalog(store).adopt("tiny", MODEL_FILE, "photos")  # as `ccq serve --model` does
+    Catalog(store, service.settings, {}).adopt("tiny", MODEL_FILE, "photos")  # as `ccq serve --model` does
     with pytest.raises(errors.DefaultModelError, match="'a' has model 'tiny', not 'other'"):
-        Catalog(store).adopt("other", MODEL_FILE, "photos")
+        Catalog(store, service.settings, {}).adopt("other", MODEL_FILE, "photos")
     assert [record.name for record in store.collections()] == ["a"]
     store.close()
 
