@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,12 +15,16 @@ from rich.table import Table
 from ccq_cli.api import Api, collection_option, collection_path, service_options, to_base64
 from ccq_cli.console import out
 from ccq_cli.data import read_features
+from ccq_client.arrays import raw
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_array
 
+_IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
+
 
 @click.command("search")
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1)
+@click.option("--words", multiple=True, metavar="NAME=TEXT", help="A text, for which the service has an encoder.")
 @click.option("--row", type=click.IntRange(0), default=0, show_default=True, help="Row of the arrays to search with.")
 @click.option("--database", multiple=True, help="image, text, pair, ...; given several times: one merged ranking.")
 @click.option("--unlike", multiple=True, metavar="ITEM", help="A stored item to search away from; may be repeated.")
@@ -35,6 +40,7 @@ from ccq_core.features import check_array
 @collection_option
 def command(
     query: tuple[str, ...],
+    words: tuple[str, ...],
     row: int,
     database: tuple[str, ...],
     unlike: tuple[str, ...],
@@ -53,9 +59,9 @@ def command(
     """Search a running service.
 
     QUERY is id=ITEM for the neighbours of a stored item (repeated: of what several have in common), or NAME=FILE.npy
-    for each modality of the query.
+    for each modality of the query; NAME=FILE.jpg (.png, .webp, .gif) for an image, where the service has an encoder.
     """
-    body: dict[str, Any] = {"limit": limit, **_query(query, row, unlike)}
+    body: dict[str, Any] = {"limit": limit, **_query(query, words, row, unlike)}
     if score_threshold is not None and not math.isfinite(score_threshold):
         raise click.BadParameter(f"--score-threshold: expected a number, got {score_threshold}")
     options = {
@@ -84,14 +90,35 @@ def command(
     out.print(f"{reply['took_ms']:.1f} ms")
 
 
-def _query(query: tuple[str, ...], row: int, unlike: tuple[str, ...]) -> dict[str, Any]:
+def _query(query: tuple[str, ...], words: tuple[str, ...], row: int, unlike: tuple[str, ...]) -> dict[str, Any]:
     """The part of the request that says what to search for."""
-    if all(given.startswith("id=") for given in query):
+    if not query and not words:
+        raise click.UsageError("expected a QUERY, or --words: what to search for")
+    if not words and all(given.startswith("id=") for given in query):
         ids = [given.removeprefix("id=") for given in query]
         return {"query_id": ids[0]} if len(ids) == 1 and not unlike else _by_examples(ids, unlike)
-    arrays = read_features(query, vectors=True)
-    features = {name: to_base64(_row(name, array, row)) for name, array in arrays.items()}
+    features = _features(query, words, row)
     return _by_examples([features], unlike) if unlike else {"query": features}
+
+
+def _features(query: tuple[str, ...], words: tuple[str, ...], row: int) -> dict[str, Any]:
+    """What the query has of each modality: a vector, an image or a text."""
+    images = [given for given in query if given.lower().endswith(_IMAGES)]
+    arrays = read_features([given for given in query if given not in images], vectors=True)
+    found: list[tuple[str, Any]] = [(name, to_base64(_row(name, array, row))) for name, array in arrays.items()]
+    found += [(name, raw(Path(path).read_bytes())) for name, path in map(_named, images)]
+    found += [(name, raw(text)) for name, text in map(_named, words)]
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise click.UsageError(f"expected each modality once, got {', '.join(names)}")
+    return dict(found)
+
+
+def _named(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"expected NAME=..., got {given!r}")
+    return name, value
 
 
 def _by_examples(positive: list[Any], negative: tuple[str, ...]) -> dict[str, Any]:

@@ -53,6 +53,15 @@ _COMMIT_SECONDS = Histogram(
     "ccq_commit_seconds", "How long commits took, until they were on disk.", buckets=_SECONDS, registry=REGISTRY
 )
 
+_ENCODER_SECONDS = Histogram(
+    "ccq_encoder_seconds",
+    "How long encoders took, of up to 32 texts or images together, by their names.",
+    ["encoder"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+_ENCODED = Counter("ccq_encoded", "Texts and images that were encoded, by encoder.", ["encoder"], registry=REGISTRY)
+
 _SNAPSHOT_TIME = Gauge(
     "ccq_snapshot_timestamp_seconds", "When the last snapshot was made; 0: there is none.", registry=REGISTRY
 )
@@ -111,6 +120,12 @@ def snapshot_made(when: float, size: int, seconds: float = 0) -> None:
 def job_ended(kind: str, state: str, seconds: float) -> None:
     """A job of this kind ended so, and its last attempt took so long."""
     _JOB_SECONDS.labels(kind, state).observe(seconds)
+
+
+def encoded(encoder: str, values: int, seconds: float) -> None:
+    """An encoder took so long for so many texts or images."""
+    _ENCODER_SECONDS.labels(encoder).observe(seconds)
+    _ENCODED.labels(encoder).inc(values)
 
 
 def committed(seconds: float) -> None:

@@ -28,8 +28,9 @@ def open_image(data: bytes, max_pixels: int) -> Image:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             width, height = image.size
             if width * height <= max_pixels:
-                upright = ImageOps.exif_transpose(image)
-                return upright.convert("RGB")
+                ImageOps.exif_transpose(image, in_place=True)  # in place, as is all that can be: images are large
+                image.load()
+                return image if image.mode == "RGB" else image.convert("RGB")
     except UnidentifiedImageError:
         raise ValueError(f"expected an image file ({_NAMES}), got {len(data)} bytes that are none") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # Pillow's own limit, of billions

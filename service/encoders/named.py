@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from ccq_core.features import Float32
-from service import deadline
+from service import deadline, metrics
 from service.encoders.interface import Encoder, Takes, ValueRefusedError
 from service.errors import EncoderFailedError, EncoderMismatchError, Fault, ServiceError, UnknownEncoderError
 from service.places import shorten
@@ -74,6 +75,7 @@ class NamedEncoder:
             raise ValueRefusedError(row, reason)
 
     def _encoded(self, values: Sequence[Any]) -> Float32:
+        began = time.perf_counter()
         try:
             features = np.asarray(self._encoder.encode(values))
         except (ValueRefusedError, ServiceError):
@@ -85,6 +87,7 @@ class NamedEncoder:
             got = f"{features.dtype} of the shape {features.shape}"
             log.error("encoder %r: expected finite float32 of the shape %s, got %s", self.name, expected, got)
             raise EncoderFailedError(f"encoder {self.name!r} gave something else than features: {got}")
+        metrics.encoded(self.name, len(values), time.perf_counter() - began)
         return features
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from service import gathering
 from service.encoders.raw import encode_raw, has_raw
+from service.metrics import REGISTRY
 from tests.service.encoders.fakes import base64_of, letters, number_of, serving
 from tests.service.harness import assert_problem, features, item
 
@@ -120,6 +121,17 @@ def test_many_values_come_in_parts_and_a_fault_keeps_its_place(encoding):
     response = encoding.post("/search", {"queries": [{"text": text} for text in texts]})
     problem = assert_problem(response, 422, "cannot_encode")
     assert problem["errors"][0]["pointer"] == "#/queries/50/text"
+
+
+def test_what_encoders_do_is_measured(encoding):
+    def sample(name):
+        return REGISTRY.get_sample_value(name, {"encoder": "letters"}) or 0
+
+    names = ("ccq_encoded_total", "ccq_encoder_seconds_count")
+    before = [sample(name) for name in names]
+    search(encoding, queries=[{"text": WORD}] * 40, database="text", limit=1)
+    encoding.post("/search", {"query": {"text": "xyz"}})  # not encoded
+    assert [sample(name) - count for name, count in zip(names, before, strict=True)] == [40, 2]
 
 
 def test_nothing_is_copied_where_there_is_nothing_raw(encoding):
