@@ -63,8 +63,8 @@ def _open(name: str, table: Any, surroundings: Surroundings, settings: Settings)
     began = time.perf_counter()
     try:
         encoder = NamedEncoder(name, _kind(table["kind"])(options, surroundings), settings)
-    except (ValueError, OSError, ImportError) as error:
-        raise SettingError(f"{place}: {' '.join(str(error).split())}") from error
+    except Exception as error:  # of whatever kind: it is no fault of the server that it cannot start so
+        raise SettingError(f"{place}: {' '.join(str(error).split()) or type(error).__name__}") from error
     log.info("encoder %r (%s): %s, %.1f s", name, table["kind"], encoder.takes, time.perf_counter() - began)
     return encoder
 

@@ -68,5 +68,5 @@ class Surroundings:
 
 
 EncoderKind = Callable[[Mapping[str, Any], Surroundings], Encoder]
-"""Makes an encoder from its options in the file of encoders. A ValueError, OSError or ImportError stops the server from
-starting, and its message is told: what was expected and what was got."""
+"""Makes an encoder from its options in the file of encoders. What it raises keeps the server from starting, and its
+message is told: what was expected and what was got."""

@@ -122,6 +122,9 @@ def bind(names: Mapping[str, str], known: Encoders, dims: Mapping[str, int], set
     """
     bound = {}
     for modality, name in names.items():
+        if modality not in dims:  # the model was another when it was seen to
+            log.warning("encoder of modality %r: the model has none of this name", modality)
+            continue
         dim = dims[modality]
         if name in known and known[name].dim == dim:
             bound[modality] = known[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -51,6 +52,8 @@ class OnnxText:
             from tokenizers import Tokenizer
         except ImportError:
             raise ImportError(EXTRA) from None
+        # Requests are encoded beside each other; and a process with the tokenizer's own threads is not to be forked.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         path = local_file(options.tokenizer, surroundings)
         try:
             self._tokenizer = Tokenizer.from_file(str(path))

@@ -14,10 +14,12 @@ from tests.service.harness import features, item
 
 _FILTER = {"must": [{"key": "n", "range": {"gte": 1, "lt": 9}}], "should": [{"ids": ["item-1", 2]}, {"must_not": []}]}
 _BASE64 = base64.b64encode(np.arange(12, dtype="<f4").tobytes()).decode()
+ENCODERS = {"text": "letters", "image": "bytes"}
 GOOD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("POST", "/index"): [
         {"items": [item(1, "image"), {**item(2), "payload": None}, {"id": 7, "features": {"image": _BASE64}}]},
         {"items": [item(3, a={"b": [1, {"c": None}]})]},
+        {"items": [{"id": 8, "features": {"text": "a bad cabbage", "image": {"base64": _BASE64}}}]},
     ],
     ("POST", "/search"): [
         {"query": features(1), "database": ["image", "text"], "limit": 5, "offset": 2, "filter": _FILTER},
@@ -26,13 +28,15 @@ GOOD: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"query_by": {"positive": ["item-2", features(3)], "negative": ["item-5"]}},
         {"query": features(4, "image"), "group_by": "even", "group_size": 2, "limit": 3},
         {"query": features(4, "image"), "cursor": "AAAA"},
+        {"query": {"text": "a bad cabbage", "image": {"base64": _BASE64}}, "database": "pair"},
+        {"queries": [{"text": {"text": "face"}}, features(2, "text")], "database": "text"},
     ],
     ("POST", "/facets"): [{"key": "even", "limit": 3, "filter": _FILTER}],
     ("POST", "/items/delete"): [
         {"ids": ["item-50", 51, "nobody"]},
         {"filter": {"must": [{"key": "n", "match": {"any": [57, "x", True]}}]}},
     ],
-    ("PUT", "/collections/default"): [{"model": "tiny", "indexes": ["n", "a.b"]}],
+    ("PUT", "/collections/default"): [{"model": "tiny", "indexes": ["n", "a.b"], "encoders": ENCODERS}],
 }
 TEXTS = [
     "",

@@ -22,9 +22,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.campaigns.bodies import GOOD, TEXTS, nearly_right
+from tests.campaigns.bodies import ENCODERS, GOOD, TEXTS, nearly_right
 from tests.campaigns.replies import assert_reply
-from tests.service.harness import InProcess, fill
+from tests.service.encoders.fakes import serving
+from tests.service.harness import fill
 
 EXAMPLES = int(os.environ.get("CCQ_TEST_EXAMPLES", "5"))
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi/openapi.json").read_text(encoding="utf-8"))
@@ -44,16 +45,23 @@ KINDS = ["application/json"] * 20 + [
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    service = InProcess(tmp_path_factory.mktemp("fuzz") / "data")
-    yield service
-    service.close()
+    with pytest.MonkeyPatch.context() as patch:
+        service = serving(tmp_path_factory.mktemp("fuzz"), patch)
+        yield service
+        service.close()
+
+
+def prepare(service):
+    """Let the default collection be there, with its items and encoders."""
+    service.create()
+    service.ok("PUT", "/collections/default", {"model": "tiny", "encoders": ENCODERS})
+    fill(service)
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
 def test_requests_made_from_the_openapi_document(service, operation, mode):
-    service.create()
-    fill(service)
+    prepare(service)
     names = {name: KNOWN[name] for name in KNOWN if f"{{{name}}}" in operation.path}
     for given_names in [None, names] if names else [None]:
 
@@ -81,8 +89,7 @@ def test_requests_made_from_the_openapi_document(service, operation, mode):
 
 @pytest.mark.parametrize(("method", "path"), GOOD)
 def test_bodies_that_are_nearly_right(service, method, path):
-    service.create()
-    fill(service)
+    prepare(service)
     rng = random.Random(f"{method} {path}" if EXAMPLES < 20 else None)
     for good in GOOD[method, path]:
         text = json.dumps(good).encode()
@@ -96,8 +103,7 @@ def test_bodies_that_are_nearly_right(service, method, path):
 
 
 def test_searches_that_come_together_do_not_harm_each_other(service):
-    service.create()
-    fill(service)
+    prepare(service)
     rng = random.Random(1 if EXAMPLES < 20 else None)
     good = GOOD["POST", "/search"]
     texts = [json.dumps(body).encode() for body in good]
@@ -124,8 +130,7 @@ def _found(reply):
 
 
 def test_every_route_with_wrong_methods_names_and_bodies(service):
-    service.create()
-    fill(service)
+    prepare(service)
     names = ["default", "nothing", "%00", "%FF", "..%2F..", "%F0%9F%90%88", "x" * 600, "a%0Ab", "%ED%A0%80", "-", "%25"]
     bodies = [None, b"", b"{}", b"[]", b"null", b"\xff", b"[" * 100_000, json.dumps({"items": TEXTS}).encode()]
     tried = 0

@@ -159,6 +159,15 @@ def test_encoders_that_are_set_while_the_collection_loads_are_its_own(encoding, 
     assert set(catalog.collection("default").encoders) == {"text"}
 
 
+def test_an_encoder_of_a_modality_that_the_model_lacks_is_left_out(encoding, caplog):
+    """As it may be where the model was replaced while the collection was made."""
+    record = encoding.catalog.entry("default").record
+    encoding.catalog._store.set_encoders(record, {"text": "letters", "sound": "letters"})
+    encoding.restart()
+    assert "'sound': the model has none of this name" in caplog.text
+    encoding.ok("POST", "/search", TEXT)
+
+
 def test_a_database_of_the_version_before_gets_the_table(tmp_path, model_path):
     store = SQLiteStore(tmp_path)
     store.put_model("m", model_path.read_bytes())

@@ -8,7 +8,7 @@ import pytest
 from ccq_core.datasets import load_emoji
 from ccq_core.datasets.text import UnknownWordsError
 from service.encoders import ValueRefusedError
-from service.encoders.configuration import open_encoders
+from service.encoders.configuration import KINDS, open_encoders
 from service.errors import SettingError
 from service.runtime import Runtime
 from service.settings import Settings
@@ -43,6 +43,16 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, text, words):
     with pytest.raises(SettingError, match=words) as refused:
         opened(tmp_path, text)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("error", "words"), [(RuntimeError("no\nroom"), "no room"), (KeyError(), "KeyError")])
+def test_whatever_an_encoder_raises_is_told(tmp_path, monkeypatch, error, words):
+    def make(options, surroundings):
+        raise error
+
+    monkeypatch.setitem(KINDS, "broken", make)
+    with pytest.raises(SettingError, match=f"encoder 'a' of .*: {words}$"):
+        opened(tmp_path, "[a]\nkind = 'broken'")
 
 
 def test_a_missing_file_is_told(tmp_path):
