@@ -29,7 +29,7 @@ types: $(READY)  ## static types
 	$(BIN)/mypy
 
 unit: $(READY)  ## the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 emulated: $(READY)  ## the tests of the kernels on CPUs that qemu-user stands in for: Nehalem, Haswell, ARM
 	VENV=$(VENV) tests/emulated.sh nehalem haswell aarch64
