@@ -76,10 +76,9 @@ class Runtime:
             The model file cannot be used, or read.
         """
         access = Access(settings) if access is None else access
-        encoders = open_encoders(settings)
         store = SQLiteStore(settings.data, settings.page_cache_bytes)
         try:
-            catalog = Catalog(store, settings, encoders)
+            catalog = Catalog(store, settings, open_encoders(settings))
             if model_path is not None:
                 catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
             snapshots = Snapshots(store, settings)

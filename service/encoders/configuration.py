@@ -41,7 +41,11 @@ def open_encoders(settings: Settings) -> Encoders:
     tables = _ALWAYS if file is None else {**_ALWAYS, **_read(file)}
     folder = Path() if file is None else file.parent
     surroundings = Surroundings(folder, settings.max_image_pixels)
-    return {name: _open(name, table, surroundings, settings) for name, table in sorted(tables.items())}
+    began = time.perf_counter()
+    encoders = {name: _open(name, table, surroundings, settings) for name, table in sorted(tables.items())}
+    if file is not None:
+        log.info("encoders %s, %.1f s", ", ".join(encoders), time.perf_counter() - began)
+    return encoders
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -60,13 +64,10 @@ def _open(name: str, table: Any, surroundings: Surroundings, settings: Settings)
     if not isinstance(table, dict) or not isinstance(table.get("kind"), str):
         raise SettingError(f"{place}: expected a table with a kind, one of {', '.join(_known_kinds())}")
     options = {option: value for option, value in table.items() if option != "kind"}
-    began = time.perf_counter()
     try:
-        encoder = NamedEncoder(name, _kind(table["kind"])(options, surroundings), settings)
+        return NamedEncoder(name, _kind(table["kind"])(options, surroundings), settings)
     except Exception as error:  # of whatever kind: it is no fault of the server that it cannot start so
         raise SettingError(f"{place}: {' '.join(str(error).split()) or type(error).__name__}") from error
-    log.info("encoder %r (%s): %s, %.1f s", name, table["kind"], encoder.takes, time.perf_counter() - began)
-    return encoder
 
 
 def _kind(name: str) -> EncoderKind:
