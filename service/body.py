@@ -7,7 +7,7 @@ request, and `json_body` puts the body's schema into the OpenAPI document.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,8 +121,8 @@ async def _read(request: Request, limit: int, memory: int) -> bytes:
     return bytes(body)
 
 
-async def save_file(request: Request, limit: int, file: Path) -> None:
-    """Write a body of any kind to a new file, so that it takes no memory.
+async def save_file(request: Request, limit: int, file: Path, see: Callable[[bytes], object] | None = None) -> None:
+    """Write a body of any kind to a new file, so that it takes no memory. `see` is called with each part of it.
 
     Raises
     ------
@@ -134,6 +134,8 @@ async def save_file(request: Request, limit: int, file: Path) -> None:
     with disk_errors("the file"), file.open("wb") as out:
         async for chunk in chunks(request, limit):
             held += chunk
+            if see is not None:
+                see(chunk)
             if len(held) >= _SAVED_BYTES:
                 await to_thread.run_sync(out.write, bytes(held))
                 held.clear()

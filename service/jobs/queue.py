@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.errors import JobsFullError, UnknownJobError
+from service.store.interface import Once
 from service.store.jobrecords import JobRecord, JobStore
 
 
@@ -67,11 +68,18 @@ class JobQueue:
         """A draft will not be added."""
         self._drafts.discard(draft)
 
-    def add(self, draft: str, kind: str, target: str, parameters: Mapping[str, Any]) -> JobRecord:
-        """Make a job of a draft; durable on return."""
+    def add(
+        self,
+        draft: str,
+        kind: str,
+        target: str,
+        parameters: Mapping[str, Any],
+        once: Callable[[JobRecord], Once | None] = lambda _: None,
+    ) -> JobRecord:
+        """Make a job of a draft; durable on return. `once` says of the job whether it is to be added once."""
         with self._changing:
             record = JobRecord(draft, kind, target, parameters, created=now())
-            self._save(record)
+            self._save(record, once(record))
             self._drafts.discard(draft)
             return record
 
@@ -100,10 +108,10 @@ class JobQueue:
             self._store.delete(job)
             del self._jobs[job]
 
-    def _save(self, record: JobRecord) -> None:
+    def _save(self, record: JobRecord, once: Once | None = None) -> None:
         ended = [job.id for job in self._jobs.values() if job.finished and job.id != record.id]
         gone = ended[: max(len(ended) + record.finished - self._most_kept, 0)]
-        self._store.save(record, gone)
+        self._store.save(record, gone, once)
         self._jobs[record.id] = record
         for job in gone:
             del self._jobs[job]

@@ -13,6 +13,7 @@ from service.jobs.kind import Context
 from service.jobs.runner import Jobs
 from service.reencoding import Reencoded
 from service.store.jobrecords import JobRecord
+from service.writing import Asked
 
 KIND = "reencode"
 _PAUSE_SECONDS = 0.05
@@ -47,8 +48,8 @@ class ReencodeJobs:
         return asdict(self._catalog.reencode(context.target, model, context.progress, context.check))
 
 
-def add(jobs: Jobs, catalog: Catalog, collection: str, model: str) -> JobRecord:
-    """Queue a job that encodes a collection by a model.
+def add(jobs: Jobs, catalog: Catalog, collection: str, model: str, asked: Asked | None = None) -> JobRecord:
+    """Queue a job that encodes a collection by a model; with `asked` once.
 
     Raises
     ------
@@ -56,12 +57,15 @@ def add(jobs: Jobs, catalog: Catalog, collection: str, model: str) -> JobRecord:
         Another for this collection is queued or running.
     JobsFullError, UnavailableError
         It cannot be queued.
+    DoneBefore, KeyReusedError
+        It was asked for before, or something else with the same key.
 
     And what `Catalog.check_reencoding` raises.
     """
+    jobs.check(asked)
     before = catalog.check_reencoding(collection, model)
     for job in jobs.all():  # two at the same moment do no harm: they run one after the other
         if (job.kind, job.target) == (KIND, collection) and not job.finished:
             raise ReencodingError(f"collection {collection!r} is being encoded anew already, by job {job.id}")
     with jobs.draft(KIND) as draft:
-        return jobs.add(draft, collection, {"model": model, "before": before})
+        return jobs.add(draft, collection, {"model": model, "before": before}, asked)

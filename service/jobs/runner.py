@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from ccq_core.errors import CCQError
 from service import metrics
 from service.errors import JobFailedError, ServiceError, UnavailableError
@@ -20,7 +22,9 @@ from service.jobs.progress import Progress
 from service.jobs.queue import JobQueue, now
 from service.problems import INTERNAL, kind_of
 from service.settings import Settings
+from service.store.interface import Once
 from service.store.jobrecords import JobRecord, JobStore, State
+from service.writing import Asked
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class Jobs:
     """
 
     def __init__(self, store: JobStore, settings: Settings, kinds: Iterable[JobKind]) -> None:
+        self._store = store
         self._queue = JobQueue(store, settings.max_jobs, settings.jobs_keep)
         self._folders = Folders(settings.data)
         self._kinds = {kind.kind: kind for kind in kinds}
@@ -128,14 +133,38 @@ class Jobs:
             if all(known.id != job for known in self._queue.all()):
                 self._folders.remove(job)
 
-    def add(self, draft: Draft, target: str, parameters: Mapping[str, Any]) -> JobRecord:
-        """Queue a job; durable on return. `target`, `parameters`: see `service.jobs.kind.Context`."""
-        record = self._queue.add(draft.id, draft.kind, target, parameters)
+    def check(self, asked: Asked | None) -> None:
+        """Return if this was not asked for before.
+
+        Raises
+        ------
+        DoneBefore, KeyReusedError
+            It was; or its key was that of something else.
+        """
+        if asked is not None:
+            self._store.check(Once(asked.key, asked.digest, lambda _: b""))
+
+    def known(self, key: str) -> bool:
+        """Whether some job was asked for with this Idempotency-Key."""
+        return self._store.known(key)
+
+    def add(self, draft: Draft, target: str, parameters: Mapping[str, Any], asked: Asked | None = None) -> JobRecord:
+        """Queue a job; durable on return. `target`, `parameters`: see `service.jobs.kind.Context`.
+
+        With `asked` only once; raises what `check` raises.
+        """
+
+        def once(record: JobRecord) -> Once | None:
+            if asked is None:
+                return None
+            return Once(asked.key, asked.digest, lambda _: orjson.dumps(self.described(record)))
+
+        record = self._queue.add(draft.id, draft.kind, target, parameters, once)
         self._wake.set()
         return record
 
-    def cancel(self, job: str) -> JobRecord | None:
-        """End a job as soon as possible: the job as it is now. One that had ended is forgotten, then None.
+    def cancel(self, job: str, *, forget: bool = True) -> JobRecord | None:
+        """End a job as soon as possible: the job as it is now. One that had ended is forgotten if so, then None.
 
         Raises
         ------
@@ -143,7 +172,7 @@ class Jobs:
         StorageFullError, StorageBusyError, StorageError
             Nothing was changed.
         """
-        if self._queue.get(job).finished:
+        if forget and self._queue.get(job).finished:
             self._queue.remove(job)
             return None
 

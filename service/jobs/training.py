@@ -34,6 +34,7 @@ from service.settings import Settings
 from service.store.interface import Store
 from service.store.jobrecords import JobRecord
 from service.store.kept import keeps
+from service.writing import Asked
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +117,9 @@ def failure(ended: ChildEnded, told: Mapping[str, Any]) -> Exception:
 
 
 def add_from_collection(
-    jobs: Jobs, catalog: Catalog, settings: Settings, model: str, request: TrainingRequest
+    jobs: Jobs, catalog: Catalog, settings: Settings, model: str, request: TrainingRequest, asked: Asked | None = None
 ) -> JobRecord:
-    """Queue a training on what a collection keeps.
+    """Queue a training on what a collection keeps; with `asked` once.
 
     Raises
     ------
@@ -134,7 +135,10 @@ def add_from_collection(
         It would take too much memory.
     JobsFullError, UnavailableError
         It cannot be queued.
+    DoneBefore, KeyReusedError
+        It was asked for before, or something else with the same key.
     """
+    jobs.check(asked)
     catalog.check_unused(model)
     record = catalog.entry(request.collection).record
     if not keeps(record):
@@ -148,11 +152,17 @@ def add_from_collection(
         raise CoreInputError(error, setting_at_fault(error, "#/")) from None
     _check_memory(request, dims, settings)
     with jobs.draft(KIND) as draft:
-        return jobs.add(draft, model, {**_parameters(request, dims), "collection": record.name})
+        return jobs.add(draft, model, {**_parameters(request, dims), "collection": record.name}, asked)
 
 
 def add_from_file(
-    jobs: Jobs, catalog: Catalog, settings: Settings, model: str, draft: Draft, options: TrainingOptions
+    jobs: Jobs,
+    catalog: Catalog,
+    settings: Settings,
+    model: str,
+    draft: Draft,
+    options: TrainingOptions,
+    asked: Asked | None = None,
 ) -> JobRecord:
     """Queue a training on the file `UPLOAD` in the directory of a draft.
 
@@ -163,7 +173,7 @@ def add_from_file(
     dims = unpack(upload, draft.directory, options.model(), settings.max_training_bytes)
     upload.unlink()
     _check_memory(options, dims, settings)
-    return jobs.add(draft, model, _parameters(options, dims))
+    return jobs.add(draft, model, _parameters(options, dims), asked)
 
 
 def training_bytes(options: TrainingOptions, dims: Mapping[str, int]) -> int:

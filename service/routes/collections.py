@@ -25,10 +25,12 @@ from service.routes.common import (
     RuntimeArg,
 )
 from service.routes.guard import CallerArg, guarded, needs
+from service.routes.queued import QUEUED, JobKey, queued
 from service.runtime import Runtime
 from service.schemas import examples
 from service.schemas.admin import CollectionInfo, CollectionList, CollectionRequest, ReencodeRequest
 from service.schemas.jobs import JobInfo
+from service.writing import Asked
 
 router = APIRouter(prefix="/collections", tags=["collections"])
 
@@ -99,11 +101,15 @@ async def delete(runtime: RuntimeArg, collection: NamedCollection) -> Response:
         errors.ReencodeError,
         errors.ReencodingError,
         errors.JobsFullError,
+        errors.KeyReusedError,
         *WRITE_PROBLEMS,
-    ),
+    )
+    | QUEUED,
     openapi_extra=json_body(ReencodeRequest, **examples.REENCODE),
 )
-async def reencode(request: Request, runtime: RuntimeArg, caller: CallerArg, collection: MeantCollection) -> Response:
+async def reencode(
+    request: Request, runtime: RuntimeArg, caller: CallerArg, collection: MeantCollection, key: JobKey = None
+) -> Response:
     """Encode all items anew by another model, from the features that the collection keeps, as a job.
 
     Searches and writes go on meanwhile, with the model that there was; at its end they go over to the other at once.
@@ -113,7 +119,7 @@ async def reencode(request: Request, runtime: RuntimeArg, caller: CallerArg, col
     caller.check_unlimited()
     runtime.catalog.collection(collection)
     body = await read_json(request, runtime.settings.max_body_bytes)
-    return await runtime.writes.run(_reencode, runtime, collection, body)
+    return await runtime.writes.run(_reencode, runtime, collection, body, Asked.of(key, "reencode", collection, body))
 
 
 def describe(entry: Entry) -> dict[str, Any]:
@@ -139,11 +145,10 @@ def _put(catalog: Catalog, name: str, body: bytes) -> Response:
     return Json(describe(entry), status_code=201 if new else 200)
 
 
-def _reencode(runtime: Runtime, collection: str, body: bytes) -> Response:
+def _reencode(runtime: Runtime, collection: str, body: bytes, asked: Asked | None) -> Response:
     model = parse(body, ReencodeRequest).model
     with _model_named(model):
-        job = jobs.add(runtime.jobs, runtime.catalog, collection, model)
-    return Json(runtime.jobs.described(job), status_code=202, headers={"Location": f"/jobs/{job.id}"})
+        return queued(runtime.jobs, lambda: jobs.add(runtime.jobs, runtime.catalog, collection, model, asked))
 
 
 @contextmanager

@@ -49,13 +49,19 @@ async def get(runtime: RuntimeArg, caller: CallerArg, job: JobPath) -> Response:
     status_code=202,
     response_model=JobInfo,
     responses=guarded(errors.UnknownJobError, errors.InvalidRequestError, *WRITE_PROBLEMS)
-    | {202: {"description": "It is `cancelled`, or `cancelling`."}, 204: {"description": "It had ended."}},
+    | {202: {"description": "It is `cancelled`, or `cancelling`; or it had ended, and stays."}}
+    | {204: {"description": "It had ended, and is forgotten."}},
 )
-async def delete(runtime: RuntimeArg, caller: CallerArg, job: JobPath) -> Response:
-    """Cancel a job that is queued or running, or forget one that has ended.
+async def delete(
+    runtime: RuntimeArg,
+    caller: CallerArg,
+    job: JobPath,
+    forget: Annotated[bool, Query(description="Whether to forget a job that has ended.")] = True,
+) -> Response:
+    """Cancel a job that is queued or running, or forget one that has ended; with `forget=false` that stays as it is.
 
     One that is running ends within a moment, and is then `cancelled`. Not with an API key for some collections only.
     """
     caller.check_unlimited()
-    record = await runtime.writes.run(runtime.jobs.cancel, job)
+    record = await runtime.writes.run(lambda: runtime.jobs.cancel(job, forget=forget))
     return Response(status_code=204) if record is None else Json(runtime.jobs.described(record), status_code=202)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -12,20 +13,22 @@ from starlette.responses import Response
 
 from ccq_core.errors import FeatureError
 from service import errors
-from service.body import json_body, media_type, parse, read_json, save_file, validated
-from service.errors import Fault, InvalidRequestError, MediaTypeError
+from service.body import chunks, json_body, media_type, parse, read_json, save_file, validated
+from service.errors import Fault, InvalidRequestError, MediaTypeError, StorageBusyError
 from service.jobs import training
+from service.jobs.runner import Jobs
 from service.jobs.upload import UPLOAD
 from service.places import shorten
-from service.responses import Json
 from service.routes.common import BODY_PROBLEMS, WRITE_PROBLEMS, RuntimeArg
 from service.routes.guard import CallerArg, guarded, needs
+from service.routes.queued import QUEUED, JobKey, queued
 from service.runtime import Runtime
 from service.schemas import examples
 from service.schemas.jobs import JobInfo
 from service.schemas.names import ModelPath
 from service.schemas.training import TrainingOptions, TrainingRequest, from_query, query_parameters
 from service.store.jobrecords import JobRecord
+from service.writing import Asked
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -51,17 +54,15 @@ def _bodies() -> dict[str, Any]:
         errors.UnknownCollectionError,
         errors.ModelInUseError,
         errors.JobsFullError,
+        errors.KeyReusedError,
         *WRITE_PROBLEMS,
     )
-    | {
-        202: {
-            "description": "It is queued.",
-            "headers": {"Location": {"description": "Path of the job.", "schema": {"type": "string"}}},
-        }
-    },
+    | QUEUED,
     openapi_extra=_bodies(),
 )
-async def train(request: Request, runtime: RuntimeArg, caller: CallerArg, model: ModelPath) -> Response:
+async def train(
+    request: Request, runtime: RuntimeArg, caller: CallerArg, model: ModelPath, key: JobKey = None
+) -> Response:
     """Train a model in the background, and store it under this name.
 
     On what a collection keeps: `application/json`. Or on an `.npz` file of NumPy, an array (n, P) for each modality and
@@ -71,40 +72,60 @@ async def train(request: Request, runtime: RuntimeArg, caller: CallerArg, model:
     caller.check_unlimited()
     kind = media_type(request)
     if kind.lower() == _FILE_TYPE:
-        record = await _on_file(request, runtime, model)
-    elif "json" in kind.lower():
-        record = await _on_collection(request, runtime, model)
-    else:
-        got = shorten(kind) if kind else "none"
-        raise MediaTypeError(f"Content-Type: expected application/json or {_FILE_TYPE}, got {got}")
-    return Json(runtime.jobs.described(record), status_code=202, headers={"Location": f"/jobs/{record.id}"})
+        return await _on_file(request, runtime, model, key)
+    if "json" in kind.lower():
+        return await _on_collection(request, runtime, model, key)
+    got = shorten(kind) if kind else "none"
+    raise MediaTypeError(f"Content-Type: expected application/json or {_FILE_TYPE}, got {got}")
 
 
-async def _on_collection(request: Request, runtime: Runtime, model: str) -> JobRecord:
+async def _on_collection(request: Request, runtime: Runtime, model: str, key: str | None) -> Response:
     for name in request.query_params:
         reason = f"{shorten(name)}: expected options in the JSON body, got one in the query"
         raise InvalidRequestError.from_faults([Fault(f"?{name}", reason)])
     body = await read_json(request, runtime.settings.max_body_bytes)
+    jobs, asked = runtime.jobs, Asked.of(key, "train", model, body)
 
-    def work() -> JobRecord:
-        asked = parse(body, TrainingRequest)
-        return training.add_from_collection(runtime.jobs, runtime.catalog, runtime.settings, model, asked)
+    def work() -> Response:
+        wanted = parse(body, TrainingRequest)
+        return queued(
+            jobs,
+            lambda: training.add_from_collection(jobs, runtime.catalog, runtime.settings, model, wanted, asked),
+        )
 
     return await runtime.writes.run(work)
 
 
-async def _on_file(request: Request, runtime: Runtime, model: str) -> JobRecord:
+async def _on_file(request: Request, runtime: Runtime, model: str, key: str | None) -> Response:
     options = _options(request)
+    jobs, limit = runtime.jobs, runtime.settings.max_training_bytes
+    digest = hashlib.sha256()
+
+    def asked() -> Asked | None:
+        return Asked.of(key, "train on a file", model, options.model_dump_json(), digest.digest())
+
+    if key is not None and await runtime.reads.run(jobs.known, key):  # whatever else would refuse it by now
+        async for chunk in chunks(request, limit):
+            digest.update(chunk)
+        return await runtime.reads.run(queued, jobs, lambda: _done_before(jobs, asked()))
     runtime.catalog.check_unused(model)
     stack = ExitStack()
     try:
         draft = await runtime.writes.run(lambda: stack.enter_context(runtime.jobs.draft(training.KIND)))
-        await save_file(request, runtime.settings.max_training_bytes, draft.directory / UPLOAD)
-        return await runtime.writes.run(
-            lambda: training.add_from_file(runtime.jobs, runtime.catalog, runtime.settings, model, draft, options)
-        )
+        await save_file(request, limit, draft.directory / UPLOAD, None if key is None else digest.update)
+
+        def add() -> JobRecord:
+            return training.add_from_file(jobs, runtime.catalog, runtime.settings, model, draft, options, asked())
+
+        return await runtime.writes.run(queued, jobs, add)
     finally:
         await to_thread.run_sync(stack.close)
+
+
+def _done_before(jobs: Jobs, asked: Asked | None) -> JobRecord:
+    """Raise that a job was queued before; StorageError if its reply was forgotten this very moment."""
+    jobs.check(asked)
+    raise StorageBusyError("the reply that was kept is gone: ask again")
 
 
 def _options(request: Request) -> TrainingOptions:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from service.store.interface import Once
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
@@ -61,8 +64,17 @@ class JobStore(Protocol):
     def all(self) -> list[JobRecord]:
         """All jobs, from the oldest to the newest."""
 
-    def save(self, record: JobRecord, forget: Sequence[str] = ()) -> None:
-        """Store a job, or what has become of it; and forget the jobs with these ids."""
+    def save(self, record: JobRecord, forget: Sequence[str] = (), once: Once | None = None) -> None:
+        """Store a job, or what has become of it; and forget the jobs with these ids.
+
+        With `once`, which is called with None, only if `check` lets it.
+        """
+
+    def check(self, once: Once) -> None:
+        """Return if nothing was stored that is to be stored once; else DoneBefore, or KeyReusedError."""
+
+    def known(self, key: str) -> bool:
+        """Whether a job was stored once under this key."""
 
     def delete(self, job: str) -> None:
         """Forget the job with this id."""

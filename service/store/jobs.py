@@ -10,6 +10,8 @@ from typing import Any
 import apsw
 import orjson
 
+from service.store import replies
+from service.store.interface import Once
 from service.store.jobrecords import UNFINISHED, JobRecord
 
 # `number`: the order in which they were made.
@@ -61,7 +63,7 @@ class JobTable:
             rows = db.execute(f"SELECT {', '.join(_COLUMNS)} FROM jobs ORDER BY number")  # noqa: S608 (names of fields)
             return [_record(row) for row in rows]
 
-    def save(self, record: JobRecord, forget: Sequence[str] = ()) -> None:
+    def save(self, record: JobRecord, forget: Sequence[str] = (), once: Once | None = None) -> None:
         """Store a job, or what has become of it; and forget the jobs with these ids."""
         values = [_stored(name, getattr(record, name)) for name in _COLUMNS]
         changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)
@@ -71,10 +73,23 @@ class JobTable:
         )
 
         def work(db: apsw.Cursor) -> None:
+            if once is not None:
+                replies.check(db, replies.JOBS, once)
+                replies.keep(db, replies.JOBS, once, None)
             db.execute(sql, values)
             _delete(db, forget)
 
         self._write(work)
+
+    def check(self, once: Once) -> None:
+        """Return if nothing was stored that is to be stored once."""
+        with self._read() as db:
+            replies.check(db, replies.JOBS, once)
+
+    def known(self, key: str) -> bool:
+        """Whether a job was stored once under this key."""
+        with self._read() as db:
+            return replies.known(db, replies.JOBS, key)
 
     def delete(self, job: str) -> None:
         """Forget the job with this id."""
@@ -88,6 +103,9 @@ def _delete(db: apsw.Cursor, ids: Sequence[str]) -> None:
 def forget_unfinished(connection: apsw.Connection) -> None:
     """Leave only jobs that have ended: for a copy of the database, where nobody is to go on with the others."""
     connection.execute(f"DELETE FROM jobs WHERE state IN ({', '.join('?' * len(UNFINISHED))})", UNFINISHED)  # noqa: S608
+    # Whoever asks for one of these again is to get it.
+    sql = "DELETE FROM replies WHERE collection = ? AND CAST(reply AS TEXT) ->> '$.id' NOT IN (SELECT id FROM jobs)"
+    connection.execute(sql, (replies.JOBS,))
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -15,6 +15,8 @@ from service.store.interface import Change, CollectionRecord, DoneBefore, Once
 
 KEPT_SECONDS = 24 * 60 * 60
 _STEP_ROWS = 1000
+JOBS = 0
+"""Stands for the number of a collection where jobs are queued, which belong to none."""
 
 # `time`: when the write was done, in seconds since 1970.
 REPLIES_SCHEMA = """
@@ -30,8 +32,8 @@ CREATE INDEX replies_by_time ON replies (time);
 """
 
 
-def check(db: apsw.Cursor, record: CollectionRecord, once: Once) -> None:
-    """Return if a write was not done yet.
+def check(db: apsw.Cursor, number: int, once: Once) -> None:
+    """Return if a write to the collection of this number was not done yet.
 
     Raises
     ------
@@ -41,17 +43,23 @@ def check(db: apsw.Cursor, record: CollectionRecord, once: Once) -> None:
         Its key was that of another one.
     """
     sql = "SELECT digest, reply FROM replies WHERE collection = ? AND key = ? AND time > ?"
-    for digest, reply in db.execute(sql, (record.number, once.key, _oldest())):
+    for digest, reply in db.execute(sql, (number, once.key, _oldest())):
         if digest == once.digest:
             raise DoneBefore(reply)
         reason = f"expected the request that had the key {shorten(once.key)} before, got another one"
         raise KeyReusedError(reason, [Fault("Idempotency-Key", reason)])
 
 
-def keep(db: apsw.Cursor, record: CollectionRecord, once: Once, change: Change | None) -> None:
+def keep(db: apsw.Cursor, number: int, once: Once, change: Change | None) -> None:
     """Keep the reply to a write that was done."""
-    row = (record.number, once.key, once.digest, int(time.time()), once.reply(change))
+    row = (number, once.key, once.digest, int(time.time()), once.reply(change))
     db.execute("INSERT OR REPLACE INTO replies (collection, key, digest, time, reply) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def known(db: apsw.Cursor, number: int, key: str) -> bool:
+    """Whether some write to the collection of this number had the key."""
+    sql = "SELECT 1 FROM replies WHERE collection = ? AND key = ? AND time > ?"
+    return db.execute(sql, (number, key, _oldest())).get is not None
 
 
 def drop(db: apsw.Cursor, record: CollectionRecord) -> None:

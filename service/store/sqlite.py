@@ -379,14 +379,14 @@ class SQLiteStore:
 
         def on_terms(db: apsw.Cursor, record: CollectionRecord) -> W:
             if terms.once is not None:
-                replies.check(db, record, terms.once)
+                replies.check(db, record.number, terms.once)
             for item_id, expected in terms.versions.items():
                 current = db.execute(f"SELECT version FROM {items_table(record)} WHERE id = ?", (item_id,)).get or 0
                 if current != expected:
                     raise VersionMismatchError(item_id, expected, current)
             change = work(db, record)
             if terms.once is not None:
-                replies.keep(db, record, terms.once, change)
+                replies.keep(db, record.number, terms.once, change)
             return change
 
         return cls._known(record, on_terms)
