@@ -11,16 +11,20 @@ from ccq_client.errors import (
     CCQError,
     IndexingError,
     InputError,
+    JobError,
     TransportError,
     TransportTimeoutError,
     UnexpectedReplyError,
     VersionWarning,
+    WaitTimeoutError,
 )
+from ccq_client.jobs import Job, JobProgress
 from ccq_client.progress import Progress
-from ccq_client.results import Collection, Group, Groups, Hit, Hits, Indexed, Item, Limits, Model, Snapshot
+from ccq_client.results import Alias, Collection, Group, Groups, Hit, Hits, Indexed, Item, Limits, Model, Snapshot
 from ccq_client.retrying import Retries
 
 __all__ = [
+    "Alias",
     "ApiError",
     "AsyncClient",
     "AsyncItems",
@@ -36,6 +40,9 @@ __all__ = [
     "InputError",
     "Item",
     "Items",
+    "Job",
+    "JobError",
+    "JobProgress",
     "Limits",
     "Model",
     "Progress",
@@ -45,5 +52,6 @@ __all__ = [
     "TransportTimeoutError",
     "UnexpectedReplyError",
     "VersionWarning",
+    "WaitTimeoutError",
     "__version__",
 ]

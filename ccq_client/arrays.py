@@ -8,9 +8,14 @@ NumPy is imported when the first vector is sent, not with the client.
 from __future__ import annotations
 
 import base64
+import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
+from ccq_client.codes import gathered
 from ccq_client.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +28,12 @@ Sent = str | dict[str, str]
 """A vector in base64, or a raw value as JSON has it."""
 
 
-def encode(row: NDArray[np.float32]) -> str:
-    """One vector (P,) as the service takes it."""
+Columns = Mapping[str, "ArrayLike"] | Sequence[Mapping[str, "ArrayLike"] | None]
+"""Arrays of n rows by name; or n mappings of one row by name, as `Item` has them."""
+
+
+def encode(row: NDArray[Any]) -> str:
+    """One vector (P,) float32, or a code row (M + 1,) uint8, as the service takes it."""
     return base64.b64encode(row.tobytes()).decode("ascii")
 
 
@@ -79,6 +88,7 @@ class Features:
     features:
         (n, P) of any float or integer type, by modality; row i of each is the same object. A row of NaN: the object
         lacks the modality. Or n texts, or the bytes of n image files, None where an object has none.
+        Or n mappings of (P,) by modality.
 
     Attributes
     ----------
@@ -95,9 +105,14 @@ class Features:
         An array is not as above.
     """
 
-    def __init__(self, features: Mapping[str, ArrayLike]) -> None:
+    def __init__(self, features: Columns) -> None:
         import numpy as np
 
+        if not isinstance(features, Mapping):
+            columns = gathered("features", features, "<f4")
+            for array, present in columns.values():
+                array[~present] = np.nan
+            features = {name: array for name, (array, _) in columns.items()}
         if not isinstance(features, Mapping) or not features:
             raise InputError("features: expected arrays by modality, as in {'image': array of shape (n, P)}")
         self._raw = {name: _raw_values(name, given) for name, given in features.items() if _is_raw(given)}
@@ -136,11 +151,46 @@ class Features:
                     found[name] = as_it_is
             yield found
 
+    def write_npz(self, file: IO[bytes]) -> None:
+        """Write all rows as an ``.npz`` file of float32 arrays, block by block; InputError for texts and images."""
+        import numpy as np
+
+        for name in self._raw:
+            raise InputError(f"features[{name!r}]: expected an array of numbers: a model is trained on these alone")
+
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, dim in self.dims.items():
+                header = {"descr": "<f4", "fortran_order": False, "shape": (self.n, dim)}
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array_header_1_0(member, header)
+                    for start in range(0, self.n, _BLOCK):
+                        member.write(self._rows(name, start)[0].tobytes())
+
     def _block(self, start: int) -> dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]:
-        return {
-            name: _checked(f"features[{name!r}]", array[start : start + _BLOCK], start)
-            for name, array in self._arrays.items()
-        }
+        return {name: self._rows(name, start) for name in self._arrays}
+
+    def _rows(self, name: str, start: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        return _checked(f"features[{name!r}]", self._arrays[name][start : start + _BLOCK], start)
+
+
+def decode(text: str, dtype: str) -> NDArray[Any]:
+    """A vector ``<f4``, or a code row ``u1``, as the service gives it; ValueError if it is none."""
+    import numpy as np
+
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype)
+
+
+@contextmanager
+def npz_file(features: Mapping[str, ArrayLike] | str | Path | None) -> Iterator[Path]:
+    """An ``.npz`` file of some features: the one that is named, or a temporary one; InputError as of `Features`."""
+    if isinstance(features, (str, Path)):
+        yield Path(features)
+        return
+    checked = Features(features or {})
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        checked.write_npz(file)
+        file.flush()
+        yield Path(file.name)
 
 
 def _is_raw(given: object) -> bool:

@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, repeat
+from typing import Any
 
-from ccq_client.arrays import Features
+from ccq_client.arrays import Columns, Features, encode
 from ccq_client.calls.call import to_json
 from ccq_client.calls.items import Ids, plain_ids
+from ccq_client.codes import CodeRows
 from ccq_client.errors import CCQError, IndexingError, InputError
 from ccq_client.progress import Progress
 from ccq_client.results import Indexed, Limits
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 MAX_ID_BYTES = 512
 _HEAD, _TAIL = b'{"items":[', b"]}"
@@ -32,9 +30,11 @@ class Rows:
     ids:
         n ids, each once.
     features:
-        (n, P) arrays by modality; a row of NaN is an absent modality.
+        (n, P) arrays by modality; a row of NaN is an absent modality. None: there are codes instead.
     payloads, versions:
         n payloads and versions on which to depend, or None for none.
+    codes:
+        Codes that are stored as they are, with the features beside them if there are any.
 
     Attributes
     ----------
@@ -42,6 +42,8 @@ class Rows:
         Numbers of those rows that have any modality; the others are left out.
     left_out:
         How many those are.
+    head:
+        How the body of a request begins.
 
     Raises
     ------
@@ -52,24 +54,34 @@ class Rows:
     def __init__(
         self,
         ids: Ids,
-        features: Mapping[str, ArrayLike],
+        features: Columns | None,
         payloads: Sequence[Mapping[str, Any] | None] | None = None,
         versions: Sequence[int | None] | None = None,
+        codes: CodeRows | None = None,
     ) -> None:
-        self.features = Features(features)
+        self._features = None if features is None else Features(features)
+        self._codes = codes
+        first = codes or self._features
+        if first is None:
+            raise InputError("features: expected arrays by modality, as in {'image': array of shape (n, P)}")
+        n = first.n
+        if self._features is not None and self._features.n != n:
+            raise InputError(f"features: expected {n} rows, as many as of codes, got {self._features.n}")
+        self.head = _HEAD if codes is None else b'{"model_checksum":%s,"items":[' % to_json(codes.checksum)
         names = plain_ids(ids)
         for name, given in (("ids", names), ("payloads", payloads), ("if_versions", versions)):
-            if given is not None and len(given) != self.features.n:
-                raise InputError(f"{name}: expected {self.features.n}, one for each row of features, got {len(given)}")
+            if given is not None and len(given) != n:
+                what = "features" if codes is None else "codes"
+                raise InputError(f"{name}: expected {n}, one for each row of {what}, got {len(given)}")
         self._ids = _checked(names)
         self._payloads = payloads
         self._versions = versions
-        self.rows: list[int] = self.features.present.nonzero()[0].tolist()
-        self.left_out = self.features.n - len(self.rows)
+        self.rows: list[int] = first.present.nonzero()[0].tolist()  # of what has features, codes are expected
+        self.left_out = n - len(self.rows)
 
     def check_dimensions(self, expected: Mapping[str, int], collection: str) -> None:
         """InputError if vectors are not as long as the model of the collection wants them."""
-        for name, dim in self.features.dims.items():
+        for name, dim in ({} if self._features is None else self._features.dims).items():
             wanted = expected.get(name)
             if wanted is None:
                 raise InputError(
@@ -82,8 +94,13 @@ class Rows:
 
     def bodies(self) -> Iterator[bytes]:
         """Each of `rows` as an item in JSON."""
-        for row, features in zip(self.rows, self.features.encoded(self.rows), strict=True):
-            item: dict[str, Any] = {"id": self._ids[row], "features": features}
+        encoded = repeat({}) if self._features is None else self._features.encoded(self.rows)
+        for row, features in zip(self.rows, encoded, strict=self._features is not None):
+            item: dict[str, Any] = {"id": self._ids[row]}
+            if features:
+                item["features"] = features
+            if self._codes is not None:
+                item["codes"] = {name: encode(code) for name, code in self._codes.row(row).items()}
             if self._payloads is not None:
                 item["payload"] = self._payloads[row]
             if self._versions is not None and self._versions[row] is not None:
@@ -132,26 +149,27 @@ class Bulk:
 
     def batches(self) -> Iterator[Batch]:
         """The requests, in the order of rows, each made when it is asked for."""
+        head = self._rows.head
         rows: list[int] = []
         items: list[bytes] = []
         size = brackets = 0
         for row, item in zip(self._rows.rows, self._rows.bodies(), strict=True):
             own = item.count(b"{") + item.count(b"[")  # in strings too: that is how the service counts
-            if len(_HEAD) + len(item) + len(_TAIL) > self._limits.max_body_bytes:
+            if len(head) + len(item) + len(_TAIL) > self._limits.max_body_bytes:
                 raise InputError(
                     f"row {row}: its item takes {len(item):,} bytes as JSON, and the service takes "
                     f"{self._limits.max_body_bytes:,} in one request"
                 )
-            full = len(rows) == self._items or len(_HEAD) + size + len(item) + len(_TAIL) > self._bytes
+            full = len(rows) == self._items or len(head) + size + len(item) + len(_TAIL) > self._bytes
             if rows and (full or brackets + own + 2 > self._limits.max_brackets):
-                yield Batch(rows, _HEAD + b",".join(items) + _TAIL)
+                yield Batch(rows, head + b",".join(items) + _TAIL)
                 rows, items, size, brackets = [], [], 0, 0
             rows.append(row)
             items.append(item)
             size += len(item) + 1  # and a comma
             brackets += own
         if rows:
-            yield Batch(rows, _HEAD + b",".join(items) + _TAIL)
+            yield Batch(rows, head + b",".join(items) + _TAIL)
 
     @contextmanager
     def sending(self, batch: Batch) -> Iterator[None]:

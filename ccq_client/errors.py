@@ -8,6 +8,8 @@
     │   └── TransportTimeoutError (TimeoutError)  nothing answered in time
     ├── UnexpectedReplyError                      something answered that is no CCQ service
     ├── IndexingError                             only some rows were indexed; says which
+    ├── JobError                                  a job that was waited for failed, or was cancelled
+    ├── WaitTimeoutError (TimeoutError)           a job took longer than somebody would wait
     └── ApiError                                  the service refused: `code` is stable, `detail` is for people
         ├── RequestError (ValueError)             the request is not as it should be
         │   ├── FeaturesError                     features do not fit the model, or cannot be made
@@ -16,8 +18,10 @@
         ├── UnauthenticatedError (PermissionError)
         ├── ForbiddenError (PermissionError)
         ├── NotFoundError (LookupError)
+        │   ├── AliasNotFoundError
         │   ├── CollectionNotFoundError
         │   ├── ItemNotFoundError
+        │   ├── JobNotFoundError
         │   ├── ModelNotFoundError
         │   └── SnapshotNotFoundError
         ├── ConflictError                         it does not fit what is there
@@ -30,6 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ccq_client.jobs import Job
 
 
 class CCQError(Exception):
@@ -98,6 +106,29 @@ class IndexingError(CCQError):
         self.stored = stored
         self.unsure = unsure
         self.missing = missing
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class JobError(CCQError):
+    """A job that was waited for failed, or was cancelled. `job`: as it is now."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.job = job
+
+    def __str__(self) -> str:
+        why = "" if self.job.error is None else f": {self.job.error.code}: {self.job.error.detail}"
+        return f"job {self.job.id} ({self.job.target}) {'was ' * (why == '')}{self.job.state}{why}"
+
+
+class WaitTimeoutError(CCQError, TimeoutError):
+    """A job took longer than somebody would wait; it goes on. `job`: as it was at last."""
+
+    def __init__(self, message: str, job: Job) -> None:
+        super().__init__(message, job)
+        self.job = job
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -201,6 +232,14 @@ class CollectionNotFoundError(NotFoundError):
     """There is no such collection."""
 
 
+class AliasNotFoundError(NotFoundError):
+    """There is no such alias."""
+
+
+class JobNotFoundError(NotFoundError):
+    """There is no such job, or it was forgotten."""
+
+
 class ItemNotFoundError(NotFoundError):
     """There is no such item."""
 
@@ -240,9 +279,9 @@ CODES: dict[str, type[ApiError]] = {
     "item_not_found": ItemNotFoundError,
     "model_not_found": ModelNotFoundError,
     "snapshot_not_found": SnapshotNotFoundError,
-    "alias_not_found": NotFoundError,
+    "alias_not_found": AliasNotFoundError,
     "encoder_not_found": NotFoundError,
-    "job_not_found": NotFoundError,
+    "job_not_found": JobNotFoundError,
     "route_not_found": NotFoundError,
     "method_not_allowed": RequestError,
     "collection_conflict": ConflictError,

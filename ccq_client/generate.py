@@ -23,7 +23,7 @@ RULES = (
     (r"\bawait ", ""),
     (r"__a(enter|exit)__", r"__\1__"),
     (r"\ba(close|read|iter_bytes)\b", r"\1"),
-    (r"\b(each|sleep)_async\b", r"\1"),
+    (r"\b(each|sleep|chunks)_async\b", r"\1"),
     (r"\bAsync(?=[A-Z])", ""),
 )
 

@@ -79,6 +79,7 @@ class AppTransport(httpx.BaseTransport):
                 # A client that nobody closes does not keep the process from ending.
                 self._thread = threading.Thread(target=self._loop.run_forever, name="ccq-app", daemon=True)
                 self._thread.start()
+        request.read()  # a body that comes in parts: the app takes those of coroutines alone
         return asyncio.run_coroutine_threadsafe(self._respond(request), self._loop).result()
 
     def close(self) -> None:

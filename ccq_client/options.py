@@ -48,6 +48,35 @@ class SearchOptions(RankingOptions, total=False):
     oversampling: float
 
 
+class TrainingOptions(TypedDict, total=False):
+    """How the service trains a model: the settings of `ccq_core.CCQ`, which what is left out is as by default.
+
+    Attributes
+    ----------
+    bits:
+        Length of a code, a multiple of 8 from 8 to 128.
+    held_out:
+        Share of the objects that the model is not trained on but tried on; the job's result tells how well.
+    """
+
+    bits: int
+    dim: int
+    weights: Mapping[str, float]
+    metric: Literal["cosine", "euclidean"]
+    norm: Literal["byte", "none"]
+    preprocess: str | Mapping[str, str]
+    mapping: Literal["ridge", "procrustes"]
+    mapping_ridge: float
+    effort: int
+    iterations: int
+    tolerance: float
+    codebook_ridge: float
+    codebook_solver: Literal["cholesky", "cg"]
+    start: Literal["joint", "identity"]
+    seed: int
+    held_out: float
+
+
 def check_options(options: Mapping[str, Any], known: type) -> dict[str, Any]:
     """Those options that are not None; TypeError for one that is none of `known`, as for any other keyword."""
     names = known.__annotations__

@@ -1,4 +1,4 @@
-"""How far `index` is."""
+"""How far something is, as a bar on standard error."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ def reporter(progress: bool | Callable[[Progress], None]) -> Callable[[Progress]
     return _show if progress else _ignore
 
 
-def _show(progress: Progress) -> None:
-    """A bar, drawn over the one before; a line of its own at the end."""
-    share = progress.done / progress.total
+def draw(share: float, words: str, *, last: bool = False) -> None:
+    """A bar and words behind it, over what was drawn before; the last one ends its line."""
     bar = "#" * round(_WIDTH * share)
-    end = "\n" if progress.done == progress.total else ""
-    sys.stderr.write(f"\r[{bar:<{_WIDTH}}] {progress.done:,} of {progress.total:,} items{end}")
+    sys.stderr.write(f"\r[{bar:<{_WIDTH}}] {words}" + "\n" * last)
     sys.stderr.flush()
+
+
+def _show(progress: Progress) -> None:
+    share = progress.done / progress.total
+    draw(share, f"{progress.done:,} of {progress.total:,} items", last=progress.done == progress.total)
 
 
 def _ignore(_: Progress) -> None:

@@ -134,12 +134,18 @@ class Item:
         Of the collection when the item was last written; for `if_match` and `if_versions`.
     databases:
         Those that hold it: its modalities and, if it has several, ``pair``.
+    codes:
+        If they were asked for: of each database a code row (M + 1,) uint8, or (M,) of a model without norms.
+    features:
+        If they were asked for: kept features (P,) float32 of each modality, in the precision that they are kept with.
     """
 
     id: str
     version: int
     payload: Payload
     databases: tuple[str, ...]
+    codes: dict[str, NDArray[np.uint8]] | None = field(default=None, compare=False)
+    features: dict[str, NDArray[np.float32]] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +255,14 @@ class Collection:
     indexes: tuple[str, ...] = ()
     keep: str = "none"
     encoders: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name, `alias`, of the collection `collection`."""
+
+    alias: str
+    collection: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,25 @@
-"""The verbs on collections, models and snapshots."""
+"""The verbs on collections, aliases, models and snapshots."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ccq_client._async.connection import AsyncConnection
-from ccq_client.calls import admin
+from ccq_client.arrays import npz_file
+from ccq_client.calls import admin, jobs
 from ccq_client.calls.admin import ModelFile
 from ccq_client.calls.call import Call
+from ccq_client.errors import InputError
 from ccq_client.files import whole_file
-from ccq_client.results import Collection, Model, Snapshot
+from ccq_client.jobs import Job
+from ccq_client.options import TrainingOptions, check_options
+from ccq_client.results import Alias, Collection, Model, Snapshot
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class AsyncCollections:
@@ -59,6 +66,37 @@ class AsyncCollections:
         """Delete a collection with all its items."""
         await self._connection.send(admin.delete_collection(name))
 
+    async def reencode(self, name: str, model: str, *, idempotency_key: str | None = None) -> Job:
+        """Encode all items of a collection anew by another model, from the features that it keeps.
+
+        A job, which is queued once; `jobs.wait` waits for it. Meanwhile the collection is used as it is, and then has
+        the other model and its codes at once.
+        """
+        return await self._connection.send(jobs.reencode(name, model, idempotency_key))
+
+
+class AsyncAliases:
+    """All aliases of a service: other names of collections."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def set(self, alias: str, collection: str) -> Alias:
+        """Let an alias lead to a collection, from now on and all at once, also if it led to another."""
+        return await self._connection.send(admin.set_alias(alias, collection))
+
+    async def get(self, alias: str) -> Alias:
+        """One alias; `AliasNotFoundError` if there is none."""
+        return await self._connection.send(admin.get_alias(alias))
+
+    async def list(self) -> list[Alias]:
+        """Those of all collections that the API key is good for."""
+        return await self._connection.send(admin.list_aliases())
+
+    async def delete(self, alias: str) -> None:
+        """Delete an alias; its collection stays."""
+        await self._connection.send(admin.delete_alias(alias))
+
 
 class AsyncModels:
     """All models of a service."""
@@ -77,6 +115,48 @@ class AsyncModels:
     async def list(self) -> list[Model]:
         """All that the API key is good for."""
         return await self._connection.send(admin.list_models())
+
+    async def train(
+        self,
+        name: str,
+        features: Mapping[str, ArrayLike] | str | Path | None = None,
+        *,
+        collection: str | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[TrainingOptions],
+    ) -> Job:
+        """Train a model in the service, and store it under this name: a job, which is queued once.
+
+        `jobs.wait` waits for it. Exactly one of `features` and `collection` is given.
+
+        Parameters
+        ----------
+        name:
+            Of the model; that of one which no collection uses is replaced.
+        features:
+            (n, P) arrays by modality, as for `index`, which go there by way of a temporary file; or the path of an
+            ``.npz`` file of such arrays.
+        collection:
+            A collection that keeps features: all of these.
+        idempotency_key:
+            A string that no other request for a job has: the same call later gives the job as it was queued.
+        options:
+            `TrainingOptions`: the settings of `ccq_core.CCQ`, and ``held_out``.
+
+        Raises
+        ------
+        InputError
+            An array cannot be sent; nothing was.
+        ApiError, TransportError
+            Nothing was queued, or that is not known (`in_doubt`).
+        """
+        given = check_options(options, TrainingOptions)
+        if (features is None) == (collection is None):
+            raise InputError("expected exactly one of features and collection")
+        if collection is not None:
+            return await self._connection.send(jobs.train_on_collection(name, collection, given, idempotency_key))
+        with npz_file(features) as file:
+            return await self._connection.send(jobs.train_on_file(name, file, given, idempotency_key))
 
     async def download(self, name: str, path: str | Path) -> None:
         """Write the file of a model to `path`, whole or not at all."""

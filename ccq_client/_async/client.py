@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from ccq_client._async.admin import AsyncCollections, AsyncModels, AsyncSnapshots
+from ccq_client._async.admin import AsyncAliases, AsyncCollections, AsyncModels, AsyncSnapshots
 from ccq_client._async.connection import AsyncConnection
 from ccq_client._async.items import AsyncItems
+from ccq_client._async.jobs import AsyncJobs
 from ccq_client.calls import admin
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
@@ -47,7 +48,7 @@ class AsyncClient(AsyncItems):
 
     Attributes
     ----------
-    collections, models, snapshots:
+    collections, aliases, models, jobs, snapshots:
         The verbs on these.
 
     Raises
@@ -77,7 +78,9 @@ class AsyncClient(AsyncItems):
         )
         super().__init__(connection, collection)
         self.collections = AsyncCollections(connection)
+        self.aliases = AsyncAliases(connection)
         self.models = AsyncModels(connection)
+        self.jobs = AsyncJobs(connection)
         self.snapshots = AsyncSnapshots(connection)
 
     @classmethod

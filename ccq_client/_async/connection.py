@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import httpx
@@ -19,6 +20,7 @@ from ccq_client.errors import (
     UnexpectedReplyError,
     VersionWarning,
 )
+from ccq_client.files import chunks_async
 from ccq_client.replies import no_reply, problem, result
 from ccq_client.results import DEFAULT_LIMITS, Limits
 from ccq_client.retrying import Attempts, Retries
@@ -145,7 +147,11 @@ class AsyncConnection:
         headers = dict(call.headers)
         if call.body is not None:
             headers["Content-Type"] = call.content_type
-        request = self._http.build_request(call.method, call.path, content=call.body, headers=headers)
+        content = call.body
+        if isinstance(content, Path):
+            headers["Content-Length"] = str(content.stat().st_size)
+        body = chunks_async(content) if isinstance(content, Path) else content
+        request = self._http.build_request(call.method, call.path, content=body, headers=headers)
         response = await self._http.send(request, stream=stream)
         if stream and not response.is_success:
             await response.aread()

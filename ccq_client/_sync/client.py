@@ -12,9 +12,10 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from ccq_client._sync.admin import Collections, Models, Snapshots
+from ccq_client._sync.admin import Aliases, Collections, Models, Snapshots
 from ccq_client._sync.connection import Connection
 from ccq_client._sync.items import Items
+from ccq_client._sync.jobs import Jobs
 from ccq_client.calls import admin
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
@@ -48,7 +49,7 @@ class Client(Items):
 
     Attributes
     ----------
-    collections, models, snapshots:
+    collections, aliases, models, jobs, snapshots:
         The verbs on these.
 
     Raises
@@ -78,7 +79,9 @@ class Client(Items):
         )
         super().__init__(connection, collection)
         self.collections = Collections(connection)
+        self.aliases = Aliases(connection)
         self.models = Models(connection)
+        self.jobs = Jobs(connection)
         self.snapshots = Snapshots(connection)
 
     @classmethod

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ccq_client._sync.search import Searches
+from ccq_client.arrays import Columns
 from ccq_client.bulk import Batch, Bulk, Rows
 from ccq_client.calls import items as item_calls
 from ccq_client.calls.items import Ids
+from ccq_client.codes import CodeRows
 from ccq_client.errors import CCQError, InputError
 from ccq_client.options import Filter
 from ccq_client.pool import each
@@ -25,9 +27,6 @@ from ccq_client.results import (
     PayloadSet,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 class Items(Searches):
     """The items of one collection. Made by `Client`, which is one itself, and by its `collection`."""
@@ -35,7 +34,7 @@ class Items(Searches):
     def index(
         self,
         ids: Ids,
-        features: Mapping[str, ArrayLike],
+        features: Columns,
         payloads: Sequence[Mapping[str, Any] | None] | None = None,
         *,
         if_versions: Sequence[int | None] | None = None,
@@ -56,6 +55,7 @@ class Items(Searches):
             (n, P) arrays of any float or integer type by modality; row i of each is the same object. A row of NaN: the
             object lacks the modality. Rows that lack all are left out. Where the collection has an encoder: n texts, or
             the bytes of n image files, with None for absent ones.
+            Or n mappings of one row by modality.
         payloads:
             n JSON objects or None.
         if_versions:
@@ -79,6 +79,47 @@ class Items(Searches):
             The first request failed, and nothing was stored.
         """
         rows = Rows(ids, features, payloads, if_versions)
+        return self._store(rows, batch_items, batch_bytes, concurrency, progress)
+
+    def index_codes(
+        self,
+        ids: Ids,
+        codes: Columns,
+        payloads: Sequence[Mapping[str, Any] | None] | None = None,
+        *,
+        model_checksum: str,
+        features: Columns | None = None,
+        if_versions: Sequence[int | None] | None = None,
+        batch_items: int = 1000,
+        batch_bytes: int = 8 << 20,
+        concurrency: int = 1,
+        progress: bool | Callable[[Progress], None] = False,
+    ) -> Indexed:
+        """Index n items by their codes, as a collection of the same model has them: nothing is encoded.
+
+        Parameters
+        ----------
+        codes:
+            (n, M + 1) uint8 by database, as from ``CCQ.encode``; or n mappings of (M + 1,) by database, as `items` with
+            codes gives them. An item of several modalities has to have that of ``pair`` too.
+        model_checksum:
+            ``checksum`` of the model that made them, which has to be the collection's.
+        features:
+            If the collection keeps features: (n, P) arrays, or n mappings, by modality.
+        ids, payloads, if_versions, batch_items, batch_bytes, concurrency, progress:
+            As of `index`, as are the errors.
+        """
+        rows = Rows(ids, features, payloads, if_versions, CodeRows(codes, model_checksum))
+        return self._store(rows, batch_items, batch_bytes, concurrency, progress)
+
+    def _store(
+        self,
+        rows: Rows,
+        batch_items: int,
+        batch_bytes: int,
+        concurrency: int,
+        progress: bool | Callable[[Progress], None],
+    ) -> Indexed:
         if concurrency < 1:
             raise InputError(f"concurrency: expected 1 or more, got {concurrency}")
         self._check_dimensions(rows)
@@ -107,15 +148,21 @@ class Items(Searches):
         """One item; `ItemNotFoundError` if there is none."""
         return self._connection.send(item_calls.get(self._root, item_id))
 
-    def item_page(self, *, limit: int = 1000, cursor: str | None = None) -> ItemPage:
-        """Some items in order of insertion: the first, or those behind `next_cursor` of the page before."""
-        return self._connection.send(item_calls.page(self._root, limit, cursor))
+    def item_page(
+        self, *, limit: int = 1000, cursor: str | None = None, with_codes: bool = False, with_features: bool = False
+    ) -> ItemPage:
+        """Some items in order of insertion: the first, or those behind `next_cursor` of the page before.
 
-    def items(self, *, page: int = 1000) -> Iterator[Item]:
-        """All items in order of insertion, asked for page by page as they are needed."""
+        With their codes and kept features, if those are asked for; `RequestError` where the collection keeps none.
+        """
+        call = item_calls.page(self._root, limit, cursor, with_codes, with_features)
+        return self._connection.send(call)
+
+    def items(self, *, page: int = 1000, with_codes: bool = False, with_features: bool = False) -> Iterator[Item]:
+        """All items in order of insertion, asked for page by page as they are needed; options as of `item_page`."""
         cursor: str | None = None
         while True:
-            found = self.item_page(limit=page, cursor=cursor)
+            found = self.item_page(limit=page, cursor=cursor, with_codes=with_codes, with_features=with_features)
             for item in found:
                 yield item
             cursor = found.next_cursor

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 from ccq_client.calls.call import Call, nothing, segment, to_json
 from ccq_client.calls.items import root
 from ccq_client.errors import InputError
-from ccq_client.results import Collection, Limits, Modality, Model, Snapshot, make, moment
+from ccq_client.results import Alias, Collection, Limits, Modality, Model, Snapshot, make, moment
 
 FILE = "application/octet-stream"
 
@@ -77,6 +77,27 @@ def list_models() -> Call[list[Model]]:
 def delete_model(name: str) -> Call[None]:
     """Delete a model."""
     return Call("DELETE", f"/models/{segment(name)}", nothing)
+
+
+def list_aliases() -> Call[list[Alias]]:
+    """All aliases."""
+    return Call("GET", "/aliases", lambda data: [make(Alias, entry) for entry in data["aliases"]])
+
+
+def get_alias(alias: str) -> Call[Alias]:
+    """One alias."""
+    return Call("GET", f"/aliases/{segment(alias)}", lambda data: make(Alias, data))
+
+
+def set_alias(alias: str, collection: str) -> Call[Alias]:
+    """Let an alias lead to a collection."""
+    body = to_json({"collection": collection})
+    return Call("PUT", f"/aliases/{segment(alias)}", lambda data: make(Alias, data), body)
+
+
+def delete_alias(alias: str) -> Call[None]:
+    """Delete an alias."""
+    return Call("DELETE", f"/aliases/{segment(alias)}", nothing)
 
 
 def create_snapshot() -> Call[Snapshot]:

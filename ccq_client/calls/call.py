@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -27,7 +28,7 @@ class Call(Generic[T]):
         Makes the result of the JSON of a successful reply, None where it has no body. TypeError, KeyError, ValueError
         or AttributeError: that is no reply of the service.
     body:
-        JSON, or a file.
+        JSON, or the bytes of a file, or the path of one that is read while it is sent.
     headers:
         Those of this request alone.
     repeatable:
@@ -37,7 +38,7 @@ class Call(Generic[T]):
     method: str
     path: str
     parse: Callable[[Any], T]
-    body: bytes | None = None
+    body: bytes | Path | None = None
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True

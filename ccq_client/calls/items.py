@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Union
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from ccq_client.arrays import decode
 from ccq_client.calls.call import Call, segment, to_json
 from ccq_client.errors import InputError
 from ccq_client.options import Filter
@@ -39,9 +40,11 @@ def get(root: str, item_id: str | int) -> Call[Item]:
     return Call("GET", _item_path(root, item_id), _item)
 
 
-def page(root: str, limit: int, cursor: str | None) -> Call[ItemPage]:
+def page(root: str, limit: int, cursor: str | None, with_codes: bool, with_features: bool) -> Call[ItemPage]:
     """Some items in order of insertion."""
-    given = {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
+    given: dict[str, Any] = {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
+    given |= {"with_codes": "true"} if with_codes else {}
+    given |= {"with_features": "true"} if with_features else {}
     return Call("GET", f"{root}/items?{urlencode(given)}", _item_page)
 
 
@@ -116,7 +119,11 @@ def _indexed(data: Any) -> int:
 
 
 def _item(data: Any) -> Item:
-    return make(Item, data)
+    return make(Item, data, codes=_decoded(data.get("codes"), "u1"), features=_decoded(data.get("features"), "<f4"))
+
+
+def _decoded(given: Mapping[str, str] | None, dtype: str) -> dict[str, NDArray[Any]] | None:
+    return None if given is None else {name: decode(text, dtype) for name, text in given.items()}
 
 
 def _item_page(data: Any) -> ItemPage:

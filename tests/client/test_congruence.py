@@ -1,6 +1,7 @@
 """The same question through the library, HTTP and both clients has the same answer: ids, order, distances."""
 
 import asyncio
+import base64
 
 import httpx
 import numpy as np
@@ -99,12 +100,16 @@ def test_all_answer_the_same(clients, raw, database, metric):
 
 
 def test_all_hold_the_same(clients, raw):
-    page = raw.get("/raw/items", params={"limit": 1000}).json()["items"]
+    page = raw.get("/raw/items", params={"limit": 1000, "with_codes": True}).json()["items"]
+    codes = {name: MODEL.encode({name: array}) for name, array in PAIRS.items()} | {"pair": MODEL.encode(PAIRS)}
     for client in clients.values():
-        listed = list(client.items(page=150))
+        listed = list(client.items(page=150, with_codes=True))
         assert [item.id for item in listed] == IDS
         for item, plain in zip(listed, page, strict=True):
             assert (item.id, item.payload, list(item.databases)) == (plain["id"], plain["payload"], plain["databases"])
+            assert {name: base64.b64encode(row).decode() for name, row in item.codes.items()} == plain["codes"]
+        for name, rows in codes.items():
+            np.testing.assert_array_equal([item.codes[name] for item in listed], rows)
 
 
 def test_batches_are_cut_to_what_the_service_takes(tmp_path, model_path):

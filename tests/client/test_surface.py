@@ -20,7 +20,7 @@ from typing import assert_type
 
 import numpy as np
 
-from ccq_client import AsyncClient, Client, Group, Groups, Hit, Hits, Indexed, IndexingError, Item, Items, Progress
+from ccq_client import AsyncClient, Client, Group, Groups, Hit, Hits, Indexed, IndexingError, Item, Items, Job, Progress
 from ccq_client.errors import ItemNotFoundError
 from ccq_client.results import Collection, Facets, Model
 
@@ -56,6 +56,15 @@ def main() -> None:
             assert_type(item, Item)
         assert_type(client.facets("k"), Facets)
         assert_type(client.collection("other"), Items)
+        job = client.models.train("m2", {"image": x}, bits=64, weights={"text": 5.0})
+        assert_type(client.jobs.wait(job, progress=lambda job: print(job.state)), Job)
+        client.models.train("m3", collection="shop", held_out=0.2)
+        assert_type(client.collections.reencode("shop", "m2"), Job)
+        listed = list(client.items(with_codes=True, with_features=True))
+        codes = [item.codes or {} for item in listed]
+        client.index_codes([item.id for item in listed], codes, model_checksum="0" * 64)
+        client.index_codes([1, 2, 3], {"image": x.astype(np.uint8)}, model_checksum="0" * 64)
+        client.index([1, 2, 3], [item.features or {} for item in listed])
         try:
             client.set_payload("a", {"b": [1, None]}, if_match=client.get("a").version)
         except ItemNotFoundError as error:
@@ -79,6 +88,8 @@ WRONG = {
     'client.index(["a"], {"text": "word"}, progress=3)': "progress",
     'client.collections.create("a", "b", keep="int4")': "keep",
     "client.serch()": "serch",
+    'client.models.train("a", {"text": [[1.0]]}, bit=8)': "bit",
+    'client.jobs.list(state="over")': "state",
     'client.search_groups(by_id="a", group_by="k", rescore=True)': "rescore",
 }
 
@@ -123,7 +134,7 @@ def test_public_names():
     assert sorted(ccq_client.__all__) == ccq_client.__all__
     for name in ccq_client.__all__:
         assert hasattr(ccq_client, name)
-    assert len(ccq_client.__all__) == 25
+    assert len(ccq_client.__all__) == 30
     assert (ROOT / "ccq_client/py.typed").exists()
     assert '"ccq_client"' in (ROOT / "pyproject.toml").read_text()
 
