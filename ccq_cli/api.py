@@ -1,42 +1,24 @@
-"""What the verbs that talk to a running service share: options, requests, and problems as one readable error."""
+"""What the verbs that talk to a running service share: options, connections, and problems as one readable error."""
 
 from __future__ import annotations
 
-import base64
-import time
-from collections.abc import Callable, Collection
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
-from urllib.parse import quote
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import click
 import httpx
-import numpy as np
-from numpy.typing import NDArray
 
-from ccq_client import ApiError as ClientApiError
-from ccq_client import CCQError, Client, TransportError
+from ccq_cli.console import err
+from ccq_client import ApiError, CCQError, Client, Retries, TransportError
+from ccq_client.retrying import Clock
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Method = Literal["GET", "PUT", "POST", "DELETE"]
-_TRIES = 30
-_LONGEST_PAUSE = 10.0
 DEFAULT_URL = "http://127.0.0.1:8000"
-
-
-class ApiError(Exception):
-    """There is no service at the address, or it refused a request. The message is its problem document in words.
-
-    Attributes
-    ----------
-    retry_after:
-        Seconds after which to ask again makes sense; None: it does not.
-    """
-
-    def __init__(self, words: str, retry_after: float | None = None) -> None:
-        super().__init__(words)
-        self.retry_after = retry_after
-
+_TRIES = 30
+_PATIENCE_SECONDS = 300.0
+_TOLD_SECONDS = 2.0
 
 API_KEY = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")
 """The option that says who asks."""
@@ -55,115 +37,56 @@ def collection_option(function: Function) -> Function:
     return click.option("--collection", default="default", show_default=True)(function)
 
 
-class Api:
-    """A connection to one service, by `ccq_client`. It asks once: whoever goes on after a failure asks again itself.
+def connect(url: str, key: str | None = None, retries: Retries | None = None) -> Client:
+    """A client of one service, which asks once: at a terminal people see at once what is wrong, and ask again.
 
     Parameters
     ----------
-    url:
-        Its root, as in http://127.0.0.1:8000.
-    key:
-        An API key of it, if it asks for one.
-
-    Attributes
-    ----------
-    client:
-        The verbs of the service. What they raise is put into words at the end of the program.
-
-    Raises
-    ------
-    ApiError
-        The address or the key is none.
+    url, key:
+        Its root, as in http://127.0.0.1:8000, and an API key of it, if it asks for one.
+    retries:
+        When to ask again all the same.
     """
-
-    def __init__(self, url: str, key: str | None = None) -> None:
-        timeout = httpx.Timeout(120.0, connect=5.0)
-        try:
-            self.client = Client(url, key or "", timeout=timeout, retries=None, check_version=False)
-        except CCQError as error:
-            raise ApiError(in_words(error)) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.client.close()
-
-    def call(self, method: Method, path: str, body: Any = None, replies: Collection[str] = ()) -> Any:
-        """Send a JSON request and return the JSON reply, an object that has at least the keys in `replies`.
-
-        Raises
-        ------
-        ApiError
-            Nothing answered, the service answered with a problem, or something else answered.
-        """
-        try:
-            reply = self.client.request(method, path, body)
-        except CCQError as error:
-            raise ApiError(in_words(error), _patience(error)) from None
-        if not isinstance(reply, dict) or not reply.keys() >= set(replies):
-            raise ApiError(f"{self.client.url}{path}: the answer is not that of a CCQ service")
-        return reply
-
-    def insist(
-        self,
-        method: Method,
-        path: str,
-        body: Any = None,
-        replies: Collection[str] = (),
-        pause: Callable[[float], object] = time.sleep,
-    ) -> Any:
-        """What `call` returns, asked for again where the service says when to.
-
-        Parameters
-        ----------
-        pause:
-            Waits for some seconds; returns something true to give up.
-        """
-        tried = 0
-        while True:
-            tried += 1
-            try:
-                return self.call(method, path, body, replies)
-            except ApiError as error:
-                # The longer it takes, the more patience: all that wait would come again at one time.
-                seconds = max(error.retry_after or 0, min(0.1 * 2 ** (tried - 1), _LONGEST_PAUSE))
-                if error.retry_after is None or tried == _TRIES or pause(seconds):
-                    raise
+    timeout = httpx.Timeout(120.0, connect=5.0)
+    return Client(url, key or "", timeout=timeout, retries=retries, check_version=False)
 
 
-def collection_path(collection: str, verb: str = "") -> str:
-    """The path of a collection, or of one of its routes; its name may hold any character."""
-    path = f"/collections/{quote(collection, safe='', errors='surrogateescape').replace('.', '%2E')}"
-    return f"{path}/{verb}" if verb else path
+@contextmanager
+def connect_for_long(url: str, key: str | None, stop: threading.Event | None = None) -> Iterator[Client]:
+    """A client for work that takes long: it asks again where that helps, for some minutes, but not the first time.
 
-
-def to_base64(row: NDArray[Any]) -> str | None:
-    """One feature vector as the service takes it, little-endian float32; None for a row of NaN."""
-    return rows_to_base64(row[None])[0]
-
-
-def rows_to_base64(rows: NDArray[Any], dtype: str = "<f4") -> list[str | None]:
-    """Rows (n, P) of feature vectors, or with dtype ``u1`` of codes, as the service takes them; None for NaN alone."""
-    plain = np.ascontiguousarray(rows, dtype=dtype)
-    absent = np.isnan(plain).all(axis=1) if plain.dtype.kind == "f" else np.zeros(len(plain), dtype=bool)
-    return [None if none else base64.b64encode(row).decode() for row, none in zip(plain, absent.tolist(), strict=True)]
-
-
-def _patience(error: CCQError) -> float | None:
-    """Seconds after which to ask again makes sense; None where it does not."""
-    if not isinstance(error, ClientApiError):
-        return None
-    # Who limits rates means to be asked again, also without saying when.
-    return 1.0 if error.status == httpx.codes.TOO_MANY_REQUESTS and error.retry_after is None else error.retry_after
+    Parameters
+    ----------
+    stop:
+        Ends a wait once it is set, by click.Abort.
+    """
+    with connect(url, key) as client:
+        client.version()
+    clock = _Patience(stop or threading.Event())
+    with connect(url, key, Retries(_TRIES - 1, first=0.1, total=_PATIENCE_SECONDS, clock=clock)) as client:
+        yield client
 
 
 def in_words(error: CCQError) -> str:
     """What the client raises, for people at a terminal."""
     match error:
-        case ClientApiError(code=code, status=status) if code != "unknown":
+        case ApiError(code=code, status=status) if code != "unknown":
             return f"{status} {error}"
         case TransportError(arrived=False, passing=True):
             return f"{error}; start one with `ccq serve`"
         case _:
             return str(error)
+
+
+class _Patience(Clock):
+    """A clock whose waits end where somebody wants to stop, and are told where they are long."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; click.Abort if it is to stop."""
+        if seconds >= _TOLD_SECONDS:
+            err.print(f"the service is busy or away: asking again in {seconds:.0f} s")
+        if self._stop.wait(seconds):
+            raise click.Abort

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -60,7 +60,9 @@ class ArraySource:
         payloads: Path | None = None,
         items: Path | None = None,
         codes: CodeFiles | None = None,
+        indexes: Sequence[str] = (),
     ) -> None:
+        self.indexes = indexes
         sizes = {name: len(array) for name, array in features.items()}
         if codes is not None:
             sizes |= {f"codes of {name}": len(array) for name, array in codes.rows.items()}
@@ -137,4 +139,4 @@ def open_export(directory: Path, *, codes: bool) -> ArraySource:
             )
         files = CodeFiles(manifest.model_checksum, present, rows)
     features = {name: read_npy(manifest.feature_file(directory, name)) for name in manifest.features}
-    return ArraySource(features, items=manifest.items_file(directory), codes=files)
+    return ArraySource(features, items=manifest.items_file(directory), codes=files, indexes=manifest.indexes)

@@ -11,16 +11,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from ccq_cli.api import Api, ApiError, to_base64
+from ccq_cli.api import connect, in_words
 from ccq_cli.console import err, out, training_progress
 from ccq_client import CCQError as ClientError
+from ccq_client import Client, Hits
 from ccq_core import CCQ
 from ccq_core.datasets import EmojiDataset, load_emoji
 
@@ -47,14 +47,14 @@ def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | 
         model_file = directory / "emoji.ccq"
         _train(emoji, bits, model_file)
         url = stack.enter_context(_service(directory / "store", model_file, port))
-        api = stack.enter_context(Api(url))
-        api.call("PUT", "/collections/default", {"model": model_file.stem, "encoders": {"text": "emoji"}})
-        _index(api, emoji)
-        _show_by_words(api, words or WORDS)
+        client = stack.enter_context(connect(url))
+        client.collections.create("default", model_file.stem, encoders={"text": "emoji"})
+        _index(client, emoji)
+        _show_by_words(client, words or WORDS)
         if not words:
-            _show_by_pictures(api, emoji, PICTURES)
+            _show_by_pictures(client, emoji, PICTURES)
         if keep_serving:
-            _keep_serving(api, url)
+            _keep_serving(client, url)
 
 
 @contextlib.contextmanager
@@ -129,63 +129,54 @@ def wait_until_ready(process: subprocess.Popen[str]) -> str:
             break
     else:
         raise click.ClickException(f"the service stopped with status {process.wait()}; its messages are above")
-    with Api(url) as api:
+    with connect(url) as client:
         try:
-            api.client.wait_until_ready(_START_SECONDS)
+            client.wait_until_ready(_START_SECONDS)
         except ClientError as error:
             raise click.ClickException(f"the service did not become ready: {error}") from None
     return url
 
 
-def _index(api: Api, emoji: EmojiDataset) -> None:
+def _index(client: Client, emoji: EmojiDataset) -> None:
     items = emoji.all
-    bodies = [
-        {
-            "id": f"U+{'-'.join(f'{ord(c):X}' for c in glyph)}",
-            "features": {name: to_base64(array[row]) for name, array in items.features.items()},
-            "payload": {"glyph": glyph, "name": items.names[row], "group": items.groups[row]},
-        }
-        for row, glyph in enumerate(items.glyphs)
-    ]
-    began = time.perf_counter()
-    for lo in range(0, len(bodies), 500):
-        api.call("POST", "/index", {"items": bodies[lo : lo + 500]})
-    seconds = time.perf_counter() - began
-    facts = api.call("GET", "/collections/default")
+    ids = [f"U+{'-'.join(f'{ord(c):X}' for c in glyph)}" for glyph in items.glyphs]
+    rows = zip(items.glyphs, items.names, items.groups, strict=True)
+    payloads = [{"glyph": glyph, "name": name, "group": group} for glyph, name, group in rows]
+    done = client.index(ids, items.features, payloads, batch_items=500)
+    databases = client.collections.get("default").databases or {}
     _report(
         "2. Index",
-        f"{len(bodies):,} emoji over HTTP, durable: {seconds:.1f} s "
-        f"({len(bodies) / seconds:,.0f} a second); databases {', '.join(facts['databases'])}",
+        f"{done.indexed:,} emoji over HTTP, durable: {done.seconds:.1f} s "
+        f"({done.indexed / done.seconds:,.0f} a second); databases {', '.join(databases)}",
     )
 
 
-def _search(api: Api, query: dict[str, Any], database: str, limit: int) -> list[dict[str, Any]]:
-    reply: dict[str, Any] = api.call("POST", "/search", {"query": query, "database": database, "limit": limit})
-    results: list[dict[str, Any]] = reply["results"]
-    return results
+def _told(hits: Hits, key: str, between: str) -> str:
+    """What hits have under a key of their payloads."""
+    return between.join(str((hit.payload or {})[key]) for hit in hits)
 
 
-def _show_by_words(api: Api, words: Sequence[str]) -> None:
+def _show_by_words(client: Client, words: Sequence[str]) -> None:
     table = Table("words", "pictures (database image)", "pairs (database pair)", title="3. Pictures by words")
     for text in words:
-        query = {"text": {"text": text}}  # the service has an encoder for the words of emoji
-        rows = [" ".join(hit["payload"]["glyph"] for hit in _search(api, query, kind, 8)) for kind in ("image", "pair")]
+        query = {"text": text}  # the service has an encoder for the words of emoji
+        rows = [_told(client.search(query, database=kind, limit=8), "glyph", " ") for kind in ("image", "pair")]
         table.add_row(text, *rows)
     out.print(table)
 
 
-def _show_by_pictures(api: Api, emoji: EmojiDataset, glyphs: Sequence[str]) -> None:
+def _show_by_pictures(client: Client, emoji: EmojiDataset, glyphs: Sequence[str]) -> None:
     items = emoji.all
     table = Table("picture", "words (database text)", "pictures (database image)", title="4. Words by pictures")
     for glyph in glyphs:
-        query = {"image": to_base64(items.features["image"][items.glyphs.index(glyph)])}
-        names = ", ".join(hit["payload"]["name"] for hit in _search(api, query, "text", 4))
-        alike = " ".join(hit["payload"]["glyph"] for hit in _search(api, query, "image", 8))
+        query = {"image": items.features["image"][items.glyphs.index(glyph)]}
+        names = _told(client.search(query, database="text", limit=4), "name", ", ")
+        alike = _told(client.search(query, database="image", limit=8), "glyph", " ")
         table.add_row(glyph, names, alike)
     out.print(table)
 
 
-def _keep_serving(api: Api, url: str) -> None:
+def _keep_serving(client: Client, url: str) -> None:
     _report("Serving", f"at {url}, documentation at {url}/docs. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         if not (sys.stdin.isatty() and err.is_terminal):
@@ -196,6 +187,6 @@ def _keep_serving(api: Api, url: str) -> None:
             if not text:
                 return
             try:
-                _show_by_words(api, [text])
-            except ApiError as error:
-                out.print(Text(str(error), style="red"))
+                _show_by_words(client, [text])
+            except ClientError as error:
+                out.print(Text(in_words(error), style="red"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,12 +11,16 @@ from typing import Any, Protocol
 import click
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ccq_cli.api import Api, collection_path, rows_to_base64
+from ccq_cli.console import err
 from ccq_cli.settings import open_runtime
-from ccq_cli.slices import Slice, Source, check_payloads
-from service.collection import Collection
+from ccq_cli.slices import Coded, Slice, Source, check_payloads
+from ccq_client import Client, IndexingError
+from ccq_client.errors import ForbiddenError
+from service.catalog import Catalog
+from service.collection import Collection as Stored
 from service.errors import UnknownCollectionError
 from service.indexing import Arrays, Prepared, prepare_arrays, store_items
 from service.schemas.names import NAME_PATTERN, NAME_RULE
@@ -25,9 +28,18 @@ from service.settings import Settings
 
 
 class Destination(Protocol):
-    """`threads`: how many slices it can take at one time."""
+    """Where items go.
+
+    Attributes
+    ----------
+    threads:
+        How many slices it can take at one time.
+    ahead:
+        Whether items behind one that could not be stored may be stored.
+    """
 
     threads: int
+    ahead: bool
 
     def prepare(self, part: Slice) -> Any:
         """Do with a slice what can be done beside others; called in threads."""
@@ -35,39 +47,66 @@ class Destination(Protocol):
     def store(self, prepared: Any) -> None:
         """Do the rest, slice by slice; then its items are durable."""
 
+    def add_indexes(self, keys: Collection[str]) -> None:
+        """Index the values under these keys of payloads too."""
+
 
 class Service:
     """A running service.
 
     Parameters
     ----------
-    api, collection:
+    client, collection:
         The service, and the collection.
     source:
         What slices are of, for messages.
     in_flight:
-        How many requests it gets at one time.
-    stop:
-        Set when no more is to be sent.
+        How many slices it gets at one time.
     """
 
-    def __init__(self, api: Api, collection: str, source: Source, in_flight: int, stop: threading.Event) -> None:
+    def __init__(self, client: Client, collection: str, source: Source, in_flight: int) -> None:
         self.threads = in_flight
-        self._api = api
-        self._path = collection_path(collection, "index")
+        self.ahead = in_flight > 1
+        self._client = client
+        self._collection = collection
         self._source = source
-        self._stop = stop
 
     def prepare(self, part: Slice) -> None:
-        """Send a slice, again where the service asks for that; ApiError, or httpx.HTTPError."""
+        """Send a slice, in one request if the service takes that much; ccq_client.CCQError."""
         if not len(part):
             return
         check_payloads(self._source, part)
-        body = _body(part)
-        self._api.insist("POST", self._path, body, replies=["indexed"], pause=self._stop.wait)
+        # Payloads go as they are: JSON has numbers that Python would change.
+        payloads: list[Any] = [None if payload is None else orjson.Fragment(payload) for payload in part.payloads]
+        items = self._client.collection(self._collection)
+        try:
+            if part.coded is None:
+                items.index(part.ids, part.features, payloads, batch_items=len(part))
+            else:
+                items.index_codes(
+                    part.ids,
+                    _codes(part.coded),
+                    payloads,
+                    model_checksum=part.coded.checksum,
+                    features=part.features or None,
+                    batch_items=len(part),
+                )
+        except IndexingError as error:
+            self.ahead = self.ahead or bool(error.stored) or bool(error.unsure)
+            raise error.__cause__ or error from None
 
     def store(self, prepared: None) -> None:
         """Nothing is left to do: the reply said that the items are durable."""
+
+    def add_indexes(self, keys: Collection[str]) -> None:
+        """Index the values under these keys of payloads too. Where the key is for writing alone, tell that only."""
+        try:
+            known = self._client.collections.get(self._collection)
+            if not set(keys) <= set(known.indexes):
+                together = list(dict.fromkeys([*known.indexes, *keys]))
+                self._client.collections.create(known.name, known.model, indexes=together)
+        except ForbiddenError:
+            err.print(f"payload keys {', '.join(keys)} are not indexed: that takes an API key with the scope admin")
 
 
 class Directory:
@@ -75,12 +114,14 @@ class Directory:
 
     Parameters
     ----------
-    collection, settings:
-        The collection, and the settings that bound its items.
+    collection, settings, catalog:
+        The collection, the settings that bound its items, and the catalog that it is in.
     """
 
-    def __init__(self, collection: Collection, settings: Settings) -> None:
+    def __init__(self, collection: Stored, settings: Settings, catalog: Catalog) -> None:
         self.threads = settings.search_threads
+        self.ahead = False
+        self._catalog = catalog
         self._collection = collection
         self._settings = settings
 
@@ -97,6 +138,13 @@ class Directory:
         """Commit a slice: all of it, or nothing."""
         if prepared is not None:
             store_items(self._collection, prepared)
+
+    def add_indexes(self, keys: Collection[str]) -> None:
+        """Index the values under these keys of payloads too."""
+        record = self._collection.view.coder.record
+        known = self._catalog.entry(record.name).indexes
+        if not set(keys) <= set(known):
+            self._catalog.create_collection(record.name, record.model, list(dict.fromkeys([*known, *keys])))
 
 
 @contextmanager
@@ -135,26 +183,13 @@ def open_directory(data: Path, collection: str, model: Path | None, keep: str | 
             raise click.ClickException(reason) from None
         # Slices are encoded beside each other: threads of the matrix library besides would only be in the way.
         with threadpool_limits(1, user_api="blas"):
-            yield Directory(loaded, runtime.settings)
+            yield Directory(loaded, runtime.settings, catalog)
 
 
-def _body(part: Slice) -> dict[str, Any]:
-    """A slice as an `IndexRequest`."""
-    vectors = {name: rows_to_base64(array) for name, array in part.features.items()}
-    items: list[dict[str, Any]] = []
-    for i, (item_id, payload) in enumerate(zip(part.ids, part.payloads, strict=True)):
-        item: dict[str, Any] = {"id": item_id}
-        features = {name: column[i] for name, column in vectors.items() if column[i] is not None}
-        if features:
-            item["features"] = features
-        if payload is not None:
-            item["payload"] = orjson.Fragment(payload)
-        items.append(item)
-    if part.coded is None:
-        return {"items": items}
-    codes = part.coded.codes
-    columns = [rows_to_base64(codes.rows[:, at], "u1") for at in range(len(part.coded.databases))]
-    for i, item in enumerate(items):
-        held = np.flatnonzero(codes.present[i]).tolist()
-        item["codes"] = {part.coded.databases[at]: columns[at][i] for at in held}
-    return {"items": items, "model_checksum": part.coded.checksum}
+def _codes(coded: Coded) -> list[dict[str, NDArray[np.uint8]]]:
+    """Codes by database, of each item."""
+    codes = coded.codes
+    return [
+        {coded.databases[at]: codes.rows[i, at] for at in np.flatnonzero(present).tolist()}
+        for i, present in enumerate(codes.present)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ccq_cli.api import Api, service_options
+from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
 
 
@@ -12,6 +12,6 @@ from ccq_cli.console import out
 @service_options
 def command(url: str, api_key: str | None) -> None:
     """Exit with status 0 if a running service is ready to search, and with 1 otherwise."""
-    with Api(url, api_key) as api:
-        api.call("GET", "/readyz", replies=["status"])
+    with connect(url, api_key) as client:
+        client.wait_until_ready(0.0)
     out.print("ready")

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from ccq_cli.api import Api, collection_option, service_options
+from ccq_cli.api import collection_option, connect_for_long, service_options
 from ccq_cli.arrays import ArraySource, open_export
 from ccq_cli.console import err, out, row_progress
 from ccq_cli.data import is_parquet, read_features
-from ccq_cli.destinations import Destination, Directory, Service, open_directory
+from ccq_cli.destinations import Destination, Service, open_directory
 from ccq_cli.inorder import in_order, stop_at_interrupt
 from ccq_cli.parquet import ParquetSource
 from ccq_cli.slices import Distinct, Slice, Source, check_payloads
@@ -83,7 +83,7 @@ def command(
     if directory is not None and ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE:
         raise click.UsageError("expected --data or --url, got both")
     if directory is None and (model is not None or keep is not None):
-        raise click.UsageError("--model and --keep are for --data; a service is told by PUT /collections/{collection}")
+        raise click.UsageError("--model and --keep are for --data; for a service there is `ccq collections create`")
     if keep is not None and model is None:
         raise click.UsageError("--keep is for a new collection: expected --model too")
     source = open_source(data, ids, payloads, items, codes=codes)
@@ -99,6 +99,8 @@ def command(
             if check:
                 _check(source, stop)
             stored = _store(source, to, size, stop, check=not check)
+            if codes and source.indexes:  # last: to fill an index at once is faster
+                to.add_indexes(source.indexes)
     seconds = time.perf_counter() - started
     left_out = source.rows - stored
     note = f"; {left_out:,} rows without features left out" if left_out else ""
@@ -129,8 +131,8 @@ def open_source(
 def _open_service(
     url: str, api_key: str | None, collection: str, source: Source, in_flight: int, stop: threading.Event
 ) -> Iterator[Service]:
-    with Api(url, api_key) as api:
-        yield Service(api, collection, source, in_flight, stop)
+    with connect_for_long(url, api_key, stop) as client:
+        yield Service(client, collection, source, in_flight)
 
 
 def _check(source: Source, stop: threading.Event) -> None:
@@ -167,7 +169,7 @@ def _store(source: Source, to: Destination, size: int, stop: threading.Event, *,
             yield part
 
     def tell() -> None:
-        others = "" if isinstance(to, Directory) or to.threads == 1 else "; some behind it may be stored too"
+        others = "; some behind it may be stored too" if to.ahead else ""
         err.print(f"stopped: the first {items:,} items are stored, row {row:,} of {source.rows:,} is next{others}")
 
     try:

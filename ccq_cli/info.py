@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import platform
+from importlib.util import find_spec
 from typing import Any
 
+import apsw
 import click
 from rich.table import Table
 
 from ccq_cli.console import out
 from ccq_core import CCQ, __version__, simd
+
+_EXTRAS = {
+    "parquet": ["pyarrow"],
+    "jwt": ["jwt", "cryptography"],
+    "otel": ["opentelemetry"],
+    "bench": ["faiss", "matplotlib"],
+}
+"""Modules by which an extra of the package is known to be installed."""
 
 
 def describe(model: CCQ) -> dict[str, Any]:
@@ -34,17 +45,24 @@ def installed() -> dict[str, Any]:
     """What of this package runs here."""
     return {
         "version": __version__,
+        "python": platform.python_version(),
         "simd_level": simd.get_level(),
         "simd_levels": ", ".join(simd.levels()),
         "threads": simd.get_threads(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "extras": {name: all(map(_is_there, modules)) for name, modules in _EXTRAS.items()},
     }
+
+
+def _is_there(module: str) -> bool:
+    return find_spec(module) is not None
 
 
 @click.command("info")
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(model: str | None, as_json: bool) -> None:
-    """Describe a MODEL file or, without one, what is installed: version, SIMD levels, threads."""
+    """Describe a MODEL file or, without one, what is installed: versions, SIMD levels, threads, extras."""
     facts = installed() if model is None else describe(CCQ.load(model))
     if as_json:
         click.echo(json.dumps(facts))
@@ -55,6 +73,10 @@ def command(model: str | None, as_json: bool) -> None:
             for m in value:
                 steps = ", ".join(m["preprocess"]) or "none"
                 table.add_row(m["name"], f"{m['dim']} dimensions, weight {m['weight']:g}, preprocessing {steps}")
+        elif key == "extras":
+            for name, there in value.items():
+                how = "installed" if there else f"not installed (pip install 'ccq-search[{name}]')"
+                table.add_row(f"extra {name}", how)
         else:
             table.add_row(key.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else str(value))
     out.print(table)

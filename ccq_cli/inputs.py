@@ -48,6 +48,11 @@ def make(name: str, m: int, n: int, norm: str = "byte") -> Input:
     return _of_points(m, n, norm) if name == "points" else _hard(name, m, n)
 
 
+def random(m: int, n: int) -> Input:
+    """n rows of m random codes and a norm byte, and one random query: what costs nothing to make."""
+    return _hard("random", m, n)
+
+
 def _of_points(m: int, n: int, norm: str) -> Input:
     """A model of two modalities and the codes of 200,000 pairs, as often as needed; new points as queries."""
     x = points(200_000, 3)

@@ -10,16 +10,17 @@ from typing import Any
 
 import click
 
-from ccq_cli.api import ApiError, in_words
+from ccq_cli.api import in_words
 from ccq_client import CCQError as ClientError
 from ccq_core import CCQError, __version__
 
 VERBS = {
     "demo": "Train on emoji, serve, and search pictures by words and words by pictures.",
-    "train": "Train a model on feature arrays.",
+    "train": "Train a model on feature arrays, here or in a service.",
+    "recommend": "Say which code length fits a number of items, into memory and in time.",
     "evaluate": "Measure retrieval quality (MAP) on labelled data.",
     "encode": "Turn feature arrays into codes.",
-    "info": "Describe a model file.",
+    "info": "Describe a model file, or what is installed.",
     "serve": "Serve collections over HTTP.",
     "keys": "Create, list and delete the API keys of a service.",
     "index": "Store feature arrays in a service, or in a data directory.",
@@ -28,13 +29,17 @@ VERBS = {
     "bench": "Measure scanning, encoding and training on this machine.",
     "snapshot": "Make a snapshot of a running service, and download it.",
     "restore": "Make a data directory of a snapshot.",
+    "collections": "List, show, create and delete the collections of a running service.",
+    "models": "List, show, upload, download and delete the models of a running service.",
+    "alias": "List, set and delete other names of collections.",
+    "reencode": "Encode a collection of a running service anew by another model.",
     "jobs": "List, show, cancel and wait for the background jobs of a running service.",
     "check": "Check every page and code of a data directory.",
     "health": "Ask whether a running service is ready.",
 }
 
 
-EXPECTED = (CCQError, ApiError, ClientError, OSError, MemoryError)
+EXPECTED = (CCQError, ClientError, OSError, MemoryError)
 
 
 def explain(error: Exception) -> str:

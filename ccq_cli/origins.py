@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 import click
 import numpy as np
 import orjson
 
-from ccq_cli.api import Api, ApiError, collection_path
+from ccq_cli.api import connect_for_long
 from ccq_cli.exported import Manifest
 from ccq_cli.settings import open_runtime
+from ccq_client import Client, Item
 from ccq_core import CCQ
 from ccq_core.features import Float32
 from service.listing import Listed, read_all
@@ -111,45 +110,45 @@ class ServiceOrigin:
 
     Raises
     ------
-    ApiError, httpx.HTTPError, ModelFileError
+    ccq_client.CCQError, ModelFileError
         The service refuses something, is not there, or gives no model.
     """
 
-    def __init__(self, api: Api, name: str) -> None:
-        self._api = api
-        self._path = collection_path(name, "items")
-        self._about = collection_path(name)
-        found = api.call("GET", self._about, replies=["model", "keep", "indexes", "items"])
-        self._file = api.client.models.file(found["model"])
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        found = client.collections.get(name)
+        self._file = client.models.file(found.model)
         model = CCQ.from_bytes(self._file)
         layout = Layout.of(model)
-        self._limit = min(PER_PAGE, api.call("GET", "/limits", replies=["max_limit"])["max_limit"])
+        self._limit = min(PER_PAGE, client.limits().max_limit)
         self.dims: Mapping[str, int] = model.dims
         self.distinct = False
-        self.items = found["items"] or 0
+        self.items = found.items or 0
         self.manifest = Manifest(
             collection=name,
-            model=found["model"],
+            model=found.model,
             model_checksum=hashlib.sha256(self._file).hexdigest(),
-            keep=found["keep"],
-            indexes=found["indexes"],
+            keep=found.keep,
+            indexes=list(found.indexes),
             code_width=layout.width,
             databases=list(layout.databases),
-            features=[] if found["keep"] == "none" else list(self.dims),
+            features=[] if found.keep == "none" else list(self.dims),
         )
 
     def parts(self) -> Iterator[Stored]:
         """All its items in order of insertion. One that is replaced meanwhile may come twice: the last counts."""
-        features = "&with_features=true" if self.manifest.features else ""
-        cursor: str | None = ""
-        while cursor is not None:
-            query = f"?limit={self._limit}&with_codes=true{features}" + (f"&cursor={cursor}" if cursor else "")
-            page = self._api.insist("GET", self._path + query, replies=["items", "next_cursor"])
-            if page["items"]:
-                yield self._stored(page["items"])
-            cursor = page["next_cursor"]
-        if self._api.call("GET", self._about, replies=["model"])["model"] != self.manifest.model:
-            raise ApiError(
+        collection, features = self._client.collection(self._name), bool(self.manifest.features)
+        cursor: str | None = None
+        while True:
+            page = collection.item_page(limit=self._limit, cursor=cursor, with_codes=True, with_features=features)
+            if page:
+                yield self._stored(page)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        if self._client.collections.get(self._name).model != self.manifest.model:
+            raise click.ClickException(
                 "the collection got another model meanwhile: its codes are those of two models, export it again"
             )
 
@@ -157,7 +156,7 @@ class ServiceOrigin:
         """Write the file of its model."""
         out.write(self._file)
 
-    def _stored(self, items: list[dict[str, Any]]) -> Stored:
+    def _stored(self, items: Sequence[Item]) -> Stored:
         shape = (len(items), len(self.manifest.databases))
         codes = Codes(np.zeros(shape, dtype=bool), np.zeros((*shape, self.manifest.code_width), dtype=np.uint8))
         features = {
@@ -165,16 +164,17 @@ class ServiceOrigin:
         }
         try:
             for i, item in enumerate(items):
-                for database, code in item["codes"].items():
+                for database, code in (item.codes or {}).items():
                     at = self.manifest.databases.index(database)
                     codes.present[i, at] = True
-                    codes.rows[i, at] = np.frombuffer(base64.b64decode(code, validate=True), np.uint8)
-                for name, vector in item.get("features", {}).items():
-                    features[name][i] = np.frombuffer(base64.b64decode(vector, validate=True), "<f4")
-            payloads = [None if item["payload"] is None else orjson.dumps(item["payload"]) for item in items]
-            return Stored([item["id"] for item in items], payloads, codes, features)
-        except (KeyError, ValueError, TypeError, binascii.Error) as error:
-            raise ApiError(f"the answer is not that of a CCQ service ({type(error).__name__}: {error})") from None
+                    codes.rows[i, at] = code
+                for name, vector in (item.features or {}).items():
+                    features[name][i] = vector
+        except (KeyError, ValueError) as error:
+            reason = f"item {item.id!r} does not fit the model of the collection ({type(error).__name__}: {error})"
+            raise click.ClickException(reason) from None
+        payloads = [None if item.payload is None else orjson.dumps(item.payload) for item in items]
+        return Stored([item.id for item in items], payloads, codes, features)
 
 
 @contextmanager
@@ -183,12 +183,12 @@ def open_origin(source: str, collection: str, api_key: str | None) -> Iterator[O
 
     Raises
     ------
-    click.ClickException, ApiError, httpx.HTTPError
+    click.ClickException, ccq_client.CCQError
         It cannot be read.
     """
     if "://" in source:
-        with Api(source, api_key) as api:
-            yield ServiceOrigin(api, collection)
+        with connect_for_long(source, api_key) as client:
+            yield ServiceOrigin(client, collection)
     elif not Path(source).is_dir():
         raise click.ClickException(f"{source}: expected a data directory, or the URL of a service")
     else:

@@ -55,6 +55,7 @@ class ParquetSource:
         self.rows = int(self._firsts[-1])
         self.named = ID in schema.names
         self._manifest = _manifest(paths[0], schema) if codes else None
+        self.indexes: Sequence[str] = self._manifest.indexes if self._manifest else ()
         self._features = [field.name for field in schema if holds_lists(field.type, integers=False)]
         marked = {field.name: (field.metadata or {}).get(ROLE) for field in schema}
         self._whole = next((name for name, role in marked.items() if role == PAYLOAD), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import orjson
 from numpy.typing import NDArray
 from rich.table import Table
 
-from ccq_cli.api import Api, collection_option, collection_path, service_options, to_base64
+from ccq_cli.api import collection_option, connect, service_options
 from ccq_cli.console import out
 from ccq_cli.data import read_features
-from ccq_client.arrays import raw
+from ccq_cli.shown import json_option, print_json
+from ccq_client import Group, Groups, Hit, Hits
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_array
 
@@ -35,7 +37,7 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 @click.option("--group-by", metavar="KEY", help="The best groups of results with the same value in their payload.")
 @click.option("--group-size", type=click.IntRange(1), help="How many results a group has; 1 by default.")
 @click.option("--payload", multiple=True, metavar="KEY", help="Only this of the payload, as in a.b; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="The service's reply, for programs.")
+@json_option
 @service_options
 @collection_option
 def command(
@@ -61,53 +63,50 @@ def command(
     QUERY is id=ITEM for the neighbours of a stored item (repeated: of what several have in common), or NAME=FILE.npy
     for each modality of the query; NAME=FILE.jpg (.png, .webp, .gif) for an image, where the service has an encoder.
     """
-    body: dict[str, Any] = {"limit": limit, **_query(query, words, row, unlike)}
     if score_threshold is not None and not math.isfinite(score_threshold):
         raise click.BadParameter(f"--score-threshold: expected a number, got {score_threshold}")
-    options = {
-        "offset": offset or None,
-        "score_threshold": score_threshold,
-        "group_by": group_by,
-        "group_size": group_size,
-        "with_payload": list(payload) or None,
-    }
-    body |= {name: value for name, value in options.items() if value is not None}
     names = [name for given in database for name in given.split(",")]
-    if names:
-        body["database"] = names if len(names) > 1 else names[0]
-    if condition is not None:
-        try:
-            orjson.loads(condition)
-        except orjson.JSONDecodeError as error:
-            raise click.BadParameter(f"--filter: not valid JSON ({error})") from None
-        body["filter"] = orjson.Fragment(condition)
-    with Api(url, api_key) as api:
-        reply = api.call("POST", collection_path(collection, "search"), body, replies=["results", "took_ms"])
+    options: dict[str, Any] = {
+        **_query(query, words, row, unlike),
+        "limit": limit,
+        "offset": offset,
+        "score_threshold": score_threshold,
+        "with_payload": list(payload) or None,
+        "database": names if len(names) > 1 else "".join(names) or None,
+        "filter": None if condition is None else _json(condition),
+    }
+    with connect(url, api_key) as client:
+        items = client.collection(collection)
+        if group_by is None:
+            found: Hits | Groups = items.search(**options)
+        else:
+            found = items.search_groups(**options, group_by=group_by, group_size=group_size or 1)
     if as_json:
-        click.echo(json.dumps(reply))
+        print_json({"results": list(found), **_rest(found)})
         return
-    _print(reply["results"], offset, grouped=group_by is not None)
-    out.print(f"{reply['took_ms']:.1f} ms")
+    _print(found, offset)
+    out.print(f"{found.took_ms:.1f} ms")
 
 
 def _query(query: tuple[str, ...], words: tuple[str, ...], row: int, unlike: tuple[str, ...]) -> dict[str, Any]:
-    """The part of the request that says what to search for."""
+    """What to search for, as arguments of `Client.search`."""
     if not query and not words:
         raise click.UsageError("expected a QUERY, or --words: what to search for")
+    against = list(unlike) or None
     if not words and all(given.startswith("id=") for given in query):
         ids = [given.removeprefix("id=") for given in query]
-        return {"query_id": ids[0]} if len(ids) == 1 and not unlike else _by_examples(ids, unlike)
+        return {"by_id": ids[0]} if len(ids) == 1 and not unlike else {"like": ids, "unlike": against}
     features = _features(query, words, row)
-    return _by_examples([features], unlike) if unlike else {"query": features}
+    return {"like": [features], "unlike": against} if unlike else {"features": features}
 
 
 def _features(query: tuple[str, ...], words: tuple[str, ...], row: int) -> dict[str, Any]:
-    """What the query has of each modality: a vector, an image or a text."""
+    """What the query has of each modality: a vector, the bytes of an image, or a text."""
     images = [given for given in query if given.lower().endswith(_IMAGES)]
     arrays = read_features([given for given in query if given not in images], vectors=True)
-    found: list[tuple[str, Any]] = [(name, to_base64(_row(name, array, row))) for name, array in arrays.items()]
-    found += [(name, raw(Path(path).read_bytes())) for name, path in map(_named, images)]
-    found += [(name, raw(text)) for name, text in map(_named, words)]
+    found: list[tuple[str, Any]] = [(name, _row(name, array, row)) for name, array in arrays.items()]
+    found += [(name, Path(path).read_bytes()) for name, path in map(_named, images)]
+    found += map(_named, words)
     names = [name for name, _ in found]
     if len(set(names)) < len(names):
         raise click.UsageError(f"expected each modality once, got {', '.join(names)}")
@@ -121,17 +120,30 @@ def _named(given: str) -> tuple[str, str]:
     return name, value
 
 
-def _by_examples(positive: list[Any], negative: tuple[str, ...]) -> dict[str, Any]:
-    return {"query_by": {"positive": positive, "negative": negative}}
+def _json(condition: str) -> orjson.Fragment:
+    """A filter that goes to the service as it is, also with numbers that are none here."""
+    try:
+        orjson.loads(condition)
+    except orjson.JSONDecodeError as error:
+        raise click.BadParameter(f"--filter: not valid JSON ({error})") from None
+    return orjson.Fragment(condition)
 
 
-def _print(results: list[dict[str, Any]], offset: int, grouped: bool) -> None:
-    table = Table("rank", *(["group"] if grouped else []), "id", "database", "score", "payload")
+def _rest(found: Hits | Groups) -> dict[str, Any]:
+    """What a reply says besides its results."""
+    cursor = {"next_cursor": found.next_cursor} if isinstance(found, Hits) else {}
+    return {**cursor, "took_ms": found.took_ms}
+
+
+def _print(found: Hits | Groups, offset: int) -> None:
+    """Hits by rank; with their groups, if they have some."""
+    table = Table("rank", *(["group"] if isinstance(found, Groups) else []), "id", "database", "score", "payload")
+    results: Sequence[Hit | Group] = found
     for rank, result in enumerate(results, offset + 1):
-        group = [json.dumps(result["key"], ensure_ascii=False)] if grouped else []
-        for hit in result["hits"] if grouped else [result]:
-            payload = "" if hit.get("payload") is None else json.dumps(hit["payload"], ensure_ascii=False)
-            table.add_row(str(rank), *group, hit["id"], hit["database"], f"{hit['score']:.4f}", payload)
+        group = [json.dumps(result.key, ensure_ascii=False)] if isinstance(result, Group) else []
+        for hit in result if isinstance(result, Group) else [result]:
+            payload = "" if hit.payload is None else json.dumps(hit.payload, ensure_ascii=False)
+            table.add_row(str(rank), *group, hit.id, hit.database, f"{hit.score:.4f}", payload)
     out.print(table)
 
 

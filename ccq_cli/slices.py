@@ -55,10 +55,21 @@ class Slice:
 
 
 class Source(Protocol):
-    """Rows of files. `rows`: how many; `named`: whether they have ids, or their numbers are those."""
+    """Rows of files.
+
+    Attributes
+    ----------
+    rows:
+        How many.
+    named:
+        Whether they have ids, or their numbers are those.
+    indexes:
+        Keys of payloads that were indexed where they come from.
+    """
 
     rows: int
     named: bool
+    indexes: Sequence[str]
 
     def slices(self, size: int) -> Iterator[Slice]:
         """All items in order, from `size` rows at a time; InvalidInputError names the file and row of a fault."""

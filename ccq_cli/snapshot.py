@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ccq_cli.api import Api, service_options
+from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
 from ccq_client import Client
 from service import archive
@@ -26,11 +26,11 @@ def command(output: Path | None, url: str, api_key: str | None) -> None:
 
     `ccq restore` makes a data directory of it. It needs a key with the scope admin, where there are keys.
     """
-    with Api(url, api_key) as api:
-        made = api.client.snapshots.create()
+    with connect(url, api_key) as client:
+        made = client.snapshots.create()
         out.print(f"made snapshot {made.name}: {made.size:,} bytes")
         if output is not None:
-            _download(api.client, made.name, output)
+            _download(client, made.name, output)
             out.print(f"downloaded to {output}")
 
 

@@ -5,27 +5,75 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from ccq_cli.api import connect, service_options
 from ccq_cli.console import err, training_progress
 from ccq_cli.data import TRAINING_HELP, is_parquet, open_batches, read_features
+from ccq_cli.jobview import detach_option, follow
 from ccq_cli.options import model_parameters, training_options
+from ccq_cli.shown import json_option
 from ccq_core import CCQ
 from ccq_core.batches import ROWS
 from ccq_core.modelfile import check_writable
+from ccq_core.presets import PRESETS
 from ccq_core.quantizer import K
+
+_FOR_SERVICES = ("url", "collection", "detach", "as_json")
 
 
 @click.command("train", epilog=TRAINING_HELP)
-@click.argument("data", nargs=-1, required=True)
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="Model file to write.")
+@click.argument("data", nargs=-1)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Model file to write.")
+@click.option("--name", help="Instead of -o: train in a running service, and store the model there by this name.")
+@click.option("--collection", help="With --name, instead of DATA: train on what this collection keeps.")
 @click.option(
     "--batch-rows",
     type=click.IntRange(1),
     help=f"Leave DATA on disk and hold so many objects in memory at a time; {ROWS} for Parquet.",
 )
 @training_options
-def command(data: tuple[str, ...], output: str, batch_rows: int | None, **options: Any) -> None:
-    """Train a model on DATA and write it to a file."""
+@detach_option
+@json_option
+@service_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    data: tuple[str, ...],
+    output: str | None,
+    name: str | None,
+    collection: str | None,
+    batch_rows: int | None,
+    detach: bool,
+    as_json: bool,
+    url: str,
+    api_key: str | None,
+    **options: Any,
+) -> None:
+    """Train a model on DATA and write it to a file, or with --name train in a running service, and wait for that."""
+    if (output is None) == (name is None):
+        raise click.UsageError("expected -o FILE to train here, or --name MODEL to train in a service")
+    if name is None:
+        given = [one for one in _FOR_SERVICES if ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE]
+        if given:
+            raise click.UsageError(f"--{given[0].removeprefix('as_')} is for training in a service: expected --name")
+    elif batch_rows is not None or any(map(is_parquet, data)):
+        raise click.UsageError("a service takes arrays: expected NAME=FILE.npy words, or one FILE.npz")
+    if bool(data) == (collection is not None):
+        raise click.UsageError("expected DATA to train on" + (", or --collection" if name else ""))
+    if name is None:
+        _train_here(data, str(output), batch_rows, options)
+        return
+    settings = model_parameters(options)
+    settings = {**PRESETS[settings.pop("name")], **settings}
+    features = read_features(data) if data else None
+    with connect(url, api_key) as client:
+        job = client.models.train(name, features, collection=collection, **settings)
+        follow(client, job, as_json, detach=detach)
+
+
+def _train_here(data: tuple[str, ...], output: str, batch_rows: int | None, options: dict[str, Any]) -> None:
     check_writable(output)
     in_batches = batch_rows is not None or any(map(is_parquet, data))
     features = open_batches(data, batch_rows or ROWS) if in_batches else read_features(data)

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 from click.testing import CliRunner
 
-from ccq_cli.api import Api
 from ccq_cli.main import main
 from ccq_cli.settings import read_settings
+from ccq_client import Client
 from service.listing import read_all
 from service.runtime import Runtime
 
@@ -50,5 +50,5 @@ def stored(directory: Any) -> tuple[list[Any], list[Any]]:
 
 def create_collection(url: str, name: str, **options: str) -> None:
     """A collection of a service, with the model that it began with."""
-    with Api(url) as api:
-        api.call("PUT", f"/collections/{name}", {"model": "m", **options})
+    with Client(url) as client:
+        client.request("PUT", f"/collections/{name}", {"model": "m", **options})

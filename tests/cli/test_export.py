@@ -3,11 +3,11 @@
 import filecmp
 import os
 
+import httpx
 import numpy as np
 import pyarrow.parquet
 import pytest
 
-from ccq_cli.api import Api, ApiError
 from ccq_cli.origins import DirectoryOrigin
 from ccq_core import CCQ
 from tests.cli.bulk import PAYLOADS, create_collection, ok, refused, stored
@@ -122,14 +122,15 @@ def test_a_page_is_asked_for_again_where_the_service_is_busy(directory, rows, ur
     words, _ = rows
     create_collection(url, "busy")
     ok("index", *words, "--url", url, "--collection", "busy", "--in-flight", 1)
-    call, refusals = Api.call, []
+    send, refusals = httpx.HTTPTransport.handle_request, []
 
-    def sometimes(self, method, path, *rest, **options):
-        if "/items?" in path and len(refusals) < 2:
-            refusals.append(path)
-            raise ApiError("503 busy: later", 0.0)
-        return call(self, method, path, *rest, **options)
+    def sometimes(self, request):
+        if request.url.path.endswith("/items") and len(refusals) < 2:
+            refusals.append(str(request.url))
+            problem = {"code": "busy", "title": "busy", "detail": "later"}
+            return httpx.Response(503, headers={"Retry-After": "0"}, json=problem)
+        return send(self, request)
 
-    monkeypatch.setattr(Api, "call", sometimes)
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", sometimes)
     assert "exported 58 items" in ok("export", url, tmp_path / "out", "--collection", "busy")
     assert refusals == refusals[:1] * 2

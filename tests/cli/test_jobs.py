@@ -2,13 +2,14 @@
 
 import io
 import json
+from datetime import datetime
 
 import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ccq_cli import jobs
+from ccq_cli import jobview
 from ccq_cli.main import main
 
 FILE = {"Content-Type": "application/octet-stream"}
@@ -20,7 +21,7 @@ def ccq(url, *arguments):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(jobs, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(jobview, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -43,7 +44,12 @@ def test_wait_show_and_list(url, train):
     assert "objects: 270" in result.output
     assert "image -> text" in result.output
     shown = json.loads(ccq(url, "show", job, "--json").output)
-    assert shown == httpx.get(f"{url}/jobs/{job}").json()
+    raw = httpx.get(f"{url}/jobs/{job}").json()
+    times = ("created", "started", "ended")  # a service writes .000, too
+    assert [datetime.fromisoformat(shown.pop(name)) for name in times] == [
+        datetime.fromisoformat(raw.pop(name)) for name in times
+    ]
+    assert shown == raw
     assert job in ccq(url, "list").output
     assert job in [found["id"] for found in json.loads(ccq(url, "list", "--state", "done", "--json").output)["jobs"]]
     assert job not in ccq(url, "list", "--state", "failed").output

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ccq_cli.api import Api
 from ccq_cli.main import main
+from ccq_client import Client
 from ccq_core import CCQ, CodeIndex
 
 
@@ -129,7 +129,7 @@ def test_problems_of_the_service_are_told_in_words(indexed, files):
         (["search", f"text={files / 'text.npy'}", "--row", 300], "text has 300 rows"),
         (["search", "id=nobody"], "nobody"),
         (["search", "id=item-1", "--collection", "nowhere"], "nowhere"),
-        (["index", f"image={files / 'text.npy'}"], "expected 12 numbers, got 8"),
+        (["index", f"image={files / 'text.npy'}"], "expected vectors of 12 numbers, got 8"),
         (["index", f"image={files / 'image.npy'}", "--ids", files / "m.ccq"], ""),
     ]
     for arguments, words in cases:
@@ -316,7 +316,7 @@ def test_a_collection_of_any_name_is_that_collection(indexed, name):
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
     assert not result.output.startswith("rank")
-    assert "Error: 4" in result.output or "cannot ask" in result.output
+    assert "Error: 4" in result.output or "valid Unicode" in result.output
 
 
 def serve_and_fail(*options):
@@ -349,8 +349,8 @@ def semi(tmp_path, files):
 
 
 def items(url):
-    with Api(url) as api:
-        return {item["id"]: item for item in api.call("GET", "/items?limit=1000")["items"]}
+    with Client(url) as client:
+        return {item["id"]: item for item in client.request("GET", "/items?limit=1000")["items"]}
 
 
 def test_index_leaves_out_rows_without_features(url, semi):

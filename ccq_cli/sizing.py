@@ -1,0 +1,175 @@
+"""What a collection takes, before there is one: a small model of memory, disk and time, documented in docs/cli.md."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from ccq_cli import inputs
+from ccq_core.quantizer import K
+
+BITS = (16, 24, 32, 48, 64, 96, 128)
+PROCESS_BYTES = 130_000_000
+"""A server without items, as it was measured: interpreter, libraries, threads."""
+ROW_BYTES = 47
+"""On disk, of an item without its id, payload, codes and features: keys, indexes and pages of SQLite (docs/bulk.md)."""
+KEPT_SHARE = 1.15
+"""Kept features on disk: so many times their bytes, since pages are not filled."""
+SERVICE_MS = 0.6
+"""Of a search over one connection, what is not the scan (docs/speed.md)."""
+KEPT_BYTES = {"none": 0, "float16": 2, "int8": 1}
+OBJECTS_A_CODEWORD = 10
+"""Fewer objects than that for each codeword are few to train on."""
+_SAMPLE_ROWS, _MOST_ROWS, _SAMPLE_BYTES = 1 << 20, 8 << 20, 32 << 20
+"""To measure with: more than caches hold, where there are to be so many items."""
+_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody wants.
+
+    Attributes
+    ----------
+    items:
+        How many there are to be.
+    dims:
+        Dimension of each modality.
+    item_bytes:
+        Id and payload of an item.
+    keep:
+        How features are kept.
+    norm:
+        Whether codes have a norm byte.
+    memory, latency_ms:
+        Most bytes of the server, and most milliseconds of a search; None: no matter.
+    """
+
+    items: int
+    dims: Mapping[str, int]
+    item_bytes: int
+    keep: str
+    norm: bool
+    memory: int | None
+    latency_ms: float | None
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a length of codes takes.
+
+    Attributes
+    ----------
+    bits, row_bytes:
+        Of a code, and of a code row with its norm byte.
+    memory, memory_reencoding, disk:
+        Bytes of the server, the same while the collection is encoded anew, and of its data directory.
+    scan_ms, latency_ms:
+        Of one search through one database in one thread: the scan, and all of it.
+    fits_memory, fits_latency:
+        Whether it is as it is wanted.
+    few:
+        Whether so many items are few to train such codes on.
+    """
+
+    bits: int
+    row_bytes: int
+    memory: int
+    memory_reencoding: int
+    disk: int
+    scan_ms: float
+    latency_ms: float
+    fits_memory: bool
+    fits_latency: bool
+    few: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything is as it is wanted."""
+        return self.fits_memory and self.fits_latency
+
+
+def databases(dims: Mapping[str, int]) -> int:
+    """Code rows of an item that has all modalities: one for each, and that of the pair."""
+    return len(dims) + (len(dims) > 1)
+
+
+def option(wanted: Wanted, bits: int, ns_per_item: float) -> Option:
+    """What codes of so many bits take.
+
+    Parameters
+    ----------
+    ns_per_item:
+        Of a scan, for each item.
+    """
+    books = bits // 8
+    row = books + wanted.norm
+    codes = wanted.items * databases(wanted.dims) * row
+    kept = KEPT_BYTES[wanted.keep] * sum(wanted.dims.values()) * KEPT_SHARE
+    scan = wanted.items * ns_per_item / 1e6
+    memory, latency = PROCESS_BYTES + codes, SERVICE_MS + scan
+    return Option(
+        bits=bits,
+        row_bytes=row,
+        memory=memory,
+        memory_reencoding=memory + codes,
+        disk=codes + round(wanted.items * (ROW_BYTES + wanted.item_bytes + kept)),
+        scan_ms=scan,
+        latency_ms=latency,
+        fits_memory=wanted.memory is None or memory <= wanted.memory,
+        fits_latency=wanted.latency_ms is None or latency <= wanted.latency_ms,
+        few=wanted.items < OBJECTS_A_CODEWORD * K * books,
+    )
+
+
+def choose(options: list[Option]) -> Option | None:
+    """The longest code that fits, of those that there are objects enough to train for, if there are some."""
+    fitting = [one for one in options if one.fits]
+    return max([one for one in fitting if not one.few] or fitting[:1], key=lambda one: one.bits, default=None)
+
+
+def measure(bits: int, items: int) -> float:
+    """Nanoseconds that a scan takes for an item on this machine, in one thread: measured, on random codes."""
+    rows = min(max(_SAMPLE_BYTES // (bits // 8 + 1), _SAMPLE_ROWS), _MOST_ROWS)
+    n = min(items, rows)
+    given = inputs.random(bits // 8, n)
+    seconds = []
+    for _ in range(_RUNS + 1):
+        tables = given.tables(1, "euclidean")
+        began = time.perf_counter()
+        given.view.search(tables, 10)
+        seconds.append(time.perf_counter() - began)
+    return median(seconds[1:]) / n * 1e9
+
+
+def advice(wanted: Wanted, options: list[Option]) -> list[str]:
+    """What does not fit, and what to change."""
+    shortest = options[0]
+    found = []
+    if wanted.memory is not None and not shortest.fits_memory:
+        room = max(wanted.memory - PROCESS_BYTES, 0) // (databases(wanted.dims) * shortest.row_bytes)
+        found.append(
+            f"memory: {shortest.bits} bits already take {shortest.memory:,} bytes of {wanted.memory:,}: at most "
+            f"{room:,} items of this kind fit; give more memory, or divide the items among several servers"
+        )
+        if len(wanted.dims) > 1:
+            found.append(
+                f"memory: an item has up to {databases(wanted.dims)} code rows, one for each modality and that of the "
+                "pair; index items by one modality alone where no more is searched"
+            )
+        if wanted.norm:
+            found.append("memory: --norm none saves a byte of each row, where searches rank by cosine alone")
+    if wanted.latency_ms is not None and not shortest.fits_latency:
+        found.append(
+            f"latency: {shortest.bits} bits already take {shortest.latency_ms:.1f} ms of {wanted.latency_ms:g}: let a "
+            "search use several threads (CCQ_THREADS), divide the items among several servers, or search with "
+            "filters that few items match"
+        )
+    if all(one.few for one in options):
+        found.append(
+            f"training: {wanted.items:,} items are few for {K:,} codewords of 8 bits ({OBJECTS_A_CODEWORD * K:,} or "
+            "more are better): expect codes to be good for what is like the training data alone"
+        )
+    return found

@@ -1,0 +1,99 @@
+"""`ccq recommend`: the sums, what fits, and what it says where nothing does."""
+
+import json
+
+import pytest
+
+from ccq_cli import sizing
+from ccq_cli.recommend import Amount
+from ccq_cli.sizing import BITS, PROCESS_BYTES, Wanted, advice, choose, option
+from tests.cli.bulk import ok, refused
+
+
+def wanted(items=1_000_000, memory=None, latency=None, dims=None, keep="none", norm=True):
+    return Wanted(items, dims or {"image": 512, "text": 512}, 60, keep, norm, memory, latency)
+
+
+def options(given, ns=lambda bits: bits / 200):
+    return [option(given, bits, ns(bits)) for bits in BITS]
+
+
+def test_the_sums():
+    one = option(wanted(), 32, 0.15)
+    assert (one.row_bytes, one.memory) == (5, PROCESS_BYTES + 1_000_000 * 3 * 5)
+    assert one.memory_reencoding - one.memory == 15_000_000
+    assert one.disk == 15_000_000 + 1_000_000 * (47 + 60)
+    assert one.scan_ms == pytest.approx(0.15)
+    assert one.latency_ms == pytest.approx(0.75)
+    assert option(wanted(norm=False), 32, 0.15).row_bytes == 4
+    assert option(wanted(dims={"image": 512}), 32, 0.15).memory == PROCESS_BYTES + 5_000_000
+    kept = option(wanted(keep="float16"), 32, 0.15).disk - one.disk
+    assert kept == pytest.approx(1_000_000 * 2 * 1024 * 1.15)
+
+
+def test_a_measured_export_is_near_the_sums():
+    """docs/bulk.md has measured 122 and 709 bytes an item, of 128 + 128 dimensions with ids and payloads of 60."""
+    for keep, measured in (("none", 122), ("float16", 709)):
+        found = option(wanted(dims={"image": 128, "text": 128}, keep=keep), 32, 0.1).disk / 1_000_000
+        assert found == pytest.approx(measured, rel=0.05)
+
+
+def test_the_longest_that_fits_is_chosen():
+    assert choose(options(wanted())).bits == 128
+    assert choose(options(wanted(memory=PROCESS_BYTES + 3 * 9 * 1_000_000))).bits == 64
+    assert choose(options(wanted(latency=0.6 + 0.25))).bits == 48
+    few = choose(options(wanted(items=12_000)))
+    assert (few.bits, few.few) == (32, False)
+    assert choose(options(wanted(items=100))).bits == 16
+    assert choose(options(wanted(memory=1000))) is None
+
+
+def test_what_does_not_fit_is_said_and_what_to_change():
+    given = wanted(memory=PROCESS_BYTES + 3 * 3 * 400_000, latency=0.61)
+    said = "\n".join(advice(given, options(given)))
+    assert "at most 400,000 items of this kind fit" in said
+    assert "index items by one modality alone" in said
+    assert "--norm none" in said
+    assert "CCQ_THREADS" in said
+    alone = wanted(memory=1000, dims={"image": 8}, norm=False)
+    said = advice(alone, options(alone))
+    assert len(said) == 1
+    assert "at most 0 items" in said[0]
+    assert advice(wanted(), options(wanted())) == []
+    assert "few for 256 codewords" in advice(wanted(items=100), options(wanted(items=100)))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("10M", 10**7),
+        ("1e7", 10**7),
+        ("4GB", 4 * 10**9),
+        ("512MiB", 2**29),
+        ("10_000", 10**4),
+        ("1.5k", 1500),
+        ("7", 7),
+    ],
+)
+def test_amounts(text, amount):
+    assert Amount().convert(text, None, None) == amount
+
+
+def test_the_verb(monkeypatch):
+    monkeypatch.setattr(sizing, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(sizing, "_SAMPLE_ROWS", 1000)
+    arguments = ["recommend", "--items", "1M", "--dims", "image=512,text=512", "--memory"]
+    found = json.loads(ok(*arguments, "200MB", "--json"))
+    assert (found["recommended"], [one["bits"] for one in found["options"]]) == (128, list(BITS))
+    assert all(one["scan_ms"] > 0 and one["fits"] for one in found["options"])
+    said = ok(*arguments, "140MB")
+    assert "`ccq train --bits 16 ...`" in said
+    assert "`ccq evaluate`" in said
+    assert "too much" in said
+    said = ok(*arguments, "1MB")
+    assert "Nothing fits." in said
+    assert "at most 0 items" in said
+    for wrong in ("0", "many", "-5", "1XB"):
+        assert "expected a number of 1 or more" in refused(*arguments, wrong)
+    assert "dimensions of 1 or more" in refused("recommend", "--items", 5, "--dims", "image=0")
+    assert "expected NAME=VALUE" in refused("recommend", "--items", 5, "--dims", "image")
