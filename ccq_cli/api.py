@@ -17,7 +17,7 @@ from ccq_client.retrying import Clock
 Function = TypeVar("Function", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8000"
 _TRIES = 30
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 3600.0
 _TOLD_SECONDS = 2.0
 
 API_KEY = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")
@@ -53,7 +53,7 @@ def connect(url: str, key: str | None = None, retries: Retries | None = None) ->
 
 @contextmanager
 def connect_for_long(url: str, key: str | None, stop: threading.Event | None = None) -> Iterator[Client]:
-    """A client for work that takes long: it asks again where that helps, for some minutes, but not the first time.
+    """A client for work that takes long: it asks again where that helps, up to 30 times, but not the first time.
 
     Parameters
     ----------

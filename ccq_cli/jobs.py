@@ -7,7 +7,7 @@ from typing import get_args
 import click
 
 from ccq_cli import jobview
-from ccq_cli.api import connect, service_options
+from ccq_cli.api import connect, connect_for_long, service_options
 from ccq_cli.console import out
 from ccq_cli.shown import json_option, print_json, print_table
 from ccq_client.jobs import State
@@ -69,5 +69,5 @@ def cancel(job: str, as_json: bool, url: str, api_key: str | None) -> None:
 @service_options
 def wait(job: str, as_json: bool, url: str, api_key: str | None) -> None:
     """Wait until a job has ended, and show it. The exit status is 0 only if it is done."""
-    with connect(url, api_key) as client:
+    with connect_for_long(url, api_key) as client:
         jobview.follow(client, job, as_json)

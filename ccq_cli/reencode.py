@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ccq_cli.api import connect, service_options
+from ccq_cli.api import connect_for_long, service_options
 from ccq_cli.jobview import detach_option, follow
 from ccq_cli.shown import json_option
 
@@ -20,5 +20,5 @@ def command(collection: str, model: str, detach: bool, as_json: bool, url: str, 
 
     The collection has to keep features. It has its old codes until the end, and then the new ones at once.
     """
-    with connect(url, api_key) as client:
+    with connect_for_long(url, api_key) as client:
         follow(client, client.collections.reencode(collection, model), as_json, detach=detach)

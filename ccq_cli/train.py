@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ccq_cli.api import connect, service_options
+from ccq_cli.api import connect_for_long, service_options
 from ccq_cli.console import err, training_progress
 from ccq_cli.data import TRAINING_HELP, is_parquet, open_batches, read_features
 from ccq_cli.jobview import detach_option, follow
@@ -68,7 +68,7 @@ def command(
     settings = model_parameters(options)
     settings = {**PRESETS[settings.pop("name")], **settings}
     features = read_features(data) if data else None
-    with connect(url, api_key) as client:
+    with connect_for_long(url, api_key) as client:
         job = client.models.train(name, features, collection=collection, **settings)
         follow(client, job, as_json, detach=detach)
 

@@ -278,6 +278,15 @@ def test_a_service_that_asks_for_patience_gets_everything_once(busy, rows):
     assert busy.times[-1] - busy.times[0] >= 0.9
 
 
+def test_a_service_that_is_away_for_a_moment(busy, rows):
+    """A proxy in front of one that starts anew says no more than that."""
+    words, _ = rows
+    busy.answers = [(200, {}), (503, {}), (502, {}), (200, {})]
+    url = f"http://127.0.0.1:{busy.server_port}"
+    assert "indexed 58 items" in ok("index", *words, "--url", url, "--batch", 10, "--in-flight", 1)
+    assert [len(ids) for ids in busy.taken] == [9, 10, 10, 9, 10, 10]
+
+
 @pytest.mark.parametrize(("status", "doubt"), [(500, "; some behind it may be stored too"), (507, ""), (422, "")])
 def test_other_refusals_end_it(busy, rows, status, doubt):
     words, _ = rows
