@@ -8,6 +8,7 @@ import click
 
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
+from ccq_cli.options import Assignments
 from ccq_cli.shown import json_option, print_facts, print_json, print_table, yes_option
 
 
@@ -44,6 +45,7 @@ def show(collection: str, as_json: bool, url: str, api_key: str | None) -> None:
 @click.argument("collection")
 @click.option("--model", required=True, help="Name of its model, which the service has.")
 @click.option("--keep", type=click.Choice(["none", "float16", "int8"]), help="How to keep features.")
+@click.option("--encoders", type=Assignments(str), help="Encoders of the service by modality, as in text=emoji.")
 @click.option("--index", "indexes", multiple=True, metavar="KEY", help="Key of payloads to index; may be repeated.")
 @json_option
 @service_options
@@ -51,14 +53,17 @@ def create(
     collection: str,
     model: str,
     keep: Literal["none", "float16", "int8"] | None,
+    encoders: dict[str, str] | None,
     indexes: tuple[str, ...],
     as_json: bool,
     url: str,
     api_key: str | None,
 ) -> None:
-    """Create COLLECTION. If it is there with the same model, nothing changes but its indexes, where some are named."""
+    """Create COLLECTION. If it is there with the same model, nothing changes but the indexes or encoders named."""
     with connect(url, api_key) as client:
-        found = client.collections.create(collection, model, indexes=list(indexes) or None, keep=keep)
+        found = client.collections.create(
+            collection, model, indexes=list(indexes) or None, keep=keep, encoders=encoders
+        )
     (print_json if as_json else print_facts)(found)
 
 

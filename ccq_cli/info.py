@@ -17,6 +17,7 @@ from ccq_core import CCQ, __version__, simd
 _EXTRAS = {
     "parquet": ["pyarrow"],
     "jwt": ["jwt", "cryptography"],
+    "onnx": ["onnxruntime", "tokenizers", "PIL"],
     "otel": ["opentelemetry"],
     "bench": ["faiss", "matplotlib"],
 }

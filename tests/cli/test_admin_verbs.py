@@ -100,6 +100,8 @@ def test_models(ccq, wrong, url, files):
 def test_collections(ccq, wrong, url):
     made = ccq("collections", "create", "shop", "--model", "m", "--keep", "int8", "--index", "a.b", "--index", "c")
     assert "a.b, c" in made
+    said = wrong("collections", "create", "other", "--model", "m", "--encoders", "text=emoji")
+    assert "expected an encoder of 8 dimensions" in said
     assert json.loads(ccq("collections", "show", "shop", "--json")) == httpx.get(f"{url}/collections/shop").json()
     assert json.loads(ccq("collections", "list", "--json")) == httpx.get(f"{url}/collections").json()
     assert "shop" in ccq("collections", "list")

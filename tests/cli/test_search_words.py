@@ -50,10 +50,8 @@ def test_images_and_words_are_one_query(tmp_path):
     file = tmp_path / "cat.PNG"
     file.write_bytes(b"\x89PNG")
     query = _query((f"image={file}",), ("text=a=b",), 0, ())
-    assert query == {"query": {"image": {"base64": "iVBORw=="}, "text": {"text": "a=b"}}}
-    assert _query((), ("text=a",), 0, ("p1",)) == {
-        "query_by": {"positive": [{"text": {"text": "a"}}], "negative": ("p1",)}
-    }
+    assert query == {"features": {"image": b"\x89PNG", "text": "a=b"}}
+    assert _query((), ("text=a",), 0, ("p1",)) == {"like": [{"text": "a"}], "unlike": ["p1"]}
 
 
 @pytest.mark.parametrize(

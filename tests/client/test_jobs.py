@@ -61,6 +61,7 @@ def test_what_cannot_be_trained_on_is_told_before_anything_is_sent(client, tmp_p
         ({"features": {"image": PAIRS["image"], "text": PAIRS["text"][:3]}}, "as many rows"),
         ({"features": {"image": np.full((3, 4), np.inf)}}, "row 0, number 0"),
         ({"features": {}}, "arrays by modality"),
+        ({"features": {"text": ["a cat", "a dog"]}}, "a model is trained on these alone"),
     ):
         with pytest.raises(InputError, match=words):
             client.models.train("new", **wrong)
