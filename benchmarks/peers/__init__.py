@@ -1,0 +1,1 @@
+"""CCQ's service beside others: the same items, the same queries, one client, one run."""
