@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +23,7 @@ from benchmarks.peers.tables import in_full
 @click.command()
 @click.option("--items", default=100_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--queries", default=1000, show_default=True, type=click.IntRange(min=1))
-@click.option("--seconds", default=1.5, show_default=True, type=click.FloatRange(min=0.1), help="Length of each load.")
+@click.option("--seconds", default=1.0, show_default=True, type=click.FloatRange(min=0.1), help="Length of each load.")
 @click.option("--seed", default=0, show_default=True, help="Of items and queries.")
 @click.option("--only", multiple=True, help="Measure these alone: a name, or a pattern as of a shell; repeatable.")
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there too.")
@@ -64,4 +66,5 @@ def _say(what: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers and files do not outlive it
     main(prog_name="python -m benchmarks.peers")

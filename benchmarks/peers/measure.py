@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.peers.client import Load, ask, load, request
 from benchmarks.peers.contestant import Contestant
 from benchmarks.peers.data import NEIGHBOURS, Dataset, recall
+from benchmarks.peers.others import Others
 from benchmarks.peers.process import Server, free_port, on_disk, serving
 
 TARGET = 0.97
@@ -19,6 +20,7 @@ TARGET = 0.97
 CONNECTIONS = (1, 64)
 _INDEXING = 2  # requests under way: one is made or read while another is indexed
 _AT_ONCE = 16
+_FILTERED = 200  # queries: some services take long for one
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Result:
         and all queries at the default effort.
     disk:
         Bytes an item.
+    others:
+        The share of the processors, of 0 to 1, that other programs took meanwhile.
     """
 
     name: str
@@ -79,6 +83,7 @@ class Result:
     memory: float
     memory_again: float
     disk: float
+    others: float
     efforts: list[AtEffort]
 
     def at_target(self) -> AtEffort | None:
@@ -99,6 +104,7 @@ def measure(
         The server did not start, or a request was no success.
     """
     folder, port, n = directory / contestant.name, free_port(), len(data.items)
+    others = Others()
     command = contestant.command(folder, port)
     with serving(command, port, folder, contestant.probe) as server:
         contestant.prepare(partial(_one, port), data)
@@ -120,7 +126,7 @@ def measure(
             if done.default:
                 again = server.resident()
         efforts.append(done)
-        say(f"{contestant.name} {effort or ''}: recall {done.plain.recall:.3f}, {done.plain.many.rate:,.0f}/s")
+        say(f"{contestant.name} {effort or ''}: recall {done.plain.recall:.3f}, {_rates(done)} queries/s")
         if effort >= contestant.efforts.default and max(one.plain.recall for one in efforts) >= TARGET:
             break
     return Result(
@@ -132,6 +138,7 @@ def measure(
         (full - empty) / n,
         (again - empty) / n,
         on_disk(folder) / n,
+        others.share(),
         efforts,
     )
 
@@ -145,13 +152,15 @@ def _at_effort(contestant: Contestant, server: Server, data: Dataset, effort: in
 def _searches(
     contestant: Contestant, server: Server, data: Dataset, effort: int, seconds: float, *, filtered: bool
 ) -> Searches:
-    groups: Sequence[int | None] = data.wanted.tolist() if filtered else [None] * len(data.queries)
+    asked = slice(_FILTERED if filtered else None)
+    vectors = data.queries[asked]
+    groups: Sequence[int | None] = data.wanted[asked].tolist() if filtered else [None] * len(vectors)
     requests = [
-        contestant.search(vector, NEIGHBOURS, effort, group) for vector, group in zip(data.queries, groups, strict=True)
+        contestant.search(vector, NEIGHBOURS, effort, group) for vector, group in zip(vectors, groups, strict=True)
     ]
     found = [contestant.found(reply) for reply in ask(server.port, requests, _AT_ONCE)]
     one, many = (load(server.port, requests, connections, seconds) for connections in CONNECTIONS)
-    return Searches(recall(found, data.nearest_in_group if filtered else data.nearest), one, many)
+    return Searches(recall(found, (data.nearest_in_group if filtered else data.nearest)[asked]), one, many)
 
 
 def of_client(data: Dataset, directory: Path, seconds: float) -> dict[str, Load]:
@@ -161,6 +170,11 @@ def of_client(data: Dataset, directory: Path, seconds: float) -> dict[str, Load]
     requests = [request("POST", "/search", {"vector": vector.tolist(), "limit": 10}) for vector in data.queries]
     with serving(command, port, directory / "constant", "/"):
         return {str(connections): load(port, requests, connections, seconds) for connections in CONNECTIONS}
+
+
+def _rates(done: AtEffort) -> str:
+    kinds = [done.plain] if done.filtered is None else [done.plain, done.filtered]
+    return ", filtered ".join(f"{one.many.rate:,.0f}" for one in kinds)
 
 
 def _one(port: int, content: bytes) -> bytes:

@@ -38,7 +38,8 @@ def conditions(report: Report) -> str:
         f"{machine.cores} cores ({machine.processor}) that server and client share, "
         f"Python {machine.python}; {services}. "
         f"The client itself gets {limits} connections, in replies a second from a server that only answers. "
-        f"The run took {report.seconds_in_all / 60:.1f} minutes."
+        f"The run took {report.seconds_in_all / 60:.1f} minutes, and other programs took {_others(report)} of the "
+        "processors while a service was measured."
     )
 
 
@@ -53,6 +54,11 @@ def in_full(report: Report) -> str:
             all_efforts(report),
         ]
     )
+
+
+def _others(report: Report) -> str:
+    shares = [one.others for one in report.results]
+    return f"{min(shares):.0%} to {max(shares):.0%}"
 
 
 def _shown(result: Result) -> AtEffort:

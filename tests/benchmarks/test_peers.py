@@ -2,14 +2,18 @@
 
 import asyncio
 import importlib.util
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.peers import data
+from benchmarks.peers import data, others
 from benchmarks.peers.__main__ import main
 from benchmarks.peers.chroma import Chroma
 from benchmarks.peers.client import Load, RequestFailedError, ask, load, request
@@ -18,10 +22,12 @@ from benchmarks.peers.contestants import chosen
 from benchmarks.peers.document import BEGIN, END, with_results
 from benchmarks.peers.document import main as document
 from benchmarks.peers.measure import AtEffort, Result, Searches, of_client
+from benchmarks.peers.others import Others
 from benchmarks.peers.process import ServerError, serving
 from benchmarks.peers.results import Machine, Report
 from benchmarks.peers.tables import all_efforts, summary
 
+BUSY = "import time\nwhile time.process_time() < 0.7: pass"
 TINY = ["--items", "2000", "--queries", "20", "--seconds", "0.1"]
 
 
@@ -182,7 +188,7 @@ def searches(recall, rate):
 
 
 def a_result(name, *efforts):
-    return Result(name, f"{name} 1.0", "ef", 3.0, 1000.0, 20.0, 15.0, 30.0, list(efforts))
+    return Result(name, f"{name} 1.0", "ef", 3.0, 1000.0, 20.0, 15.0, 30.0, 0.25, list(efforts))
 
 
 def a_report():
@@ -203,6 +209,18 @@ def test_tables():
     assert lines[4].split(" | ")[-3:] == ["1.000", "1.00", "50 |"]
     names = [line.split(" | ")[0] for line in all_efforts(a_report()).splitlines()[2:]]
     assert names == ["| slow, ef 10", "| **slow, ef 20**", "| **vague, ef 5**", "| **fast, ef 10**", "| fast, ef 20"]
+
+
+def test_what_others_take():
+    before = others._own()
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+    assert others._own() - before > 0.5
+    theirs = Others()
+    other = subprocess.Popen([sys.executable, "-c", BUSY])
+    while Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.05)
+    assert theirs.share() > 0.1  # it has ended, and nobody has waited for it
+    other.wait()
 
 
 def test_the_document(tmp_path):
