@@ -51,13 +51,15 @@ def main(
     try:
         with tempfile.TemporaryDirectory(prefix="peers-", dir=directory) as folder:
             client = of_client(given, Path(folder), seconds)
-            results = [measure(one, given, Path(folder), seconds, _say) for one in contestants]
+            results = []
+            for one in contestants:
+                results.append(measure(one, given, Path(folder), seconds, _say))
+                spent = time.perf_counter() - began
+                report = Report(items, queries, seed, seconds, spent, Machine.this(), client, results)
+                if file is not None:
+                    report.write(file)  # each time, so that a long run that is ended leaves what it found
     except (ServerError, RequestFailedError) as error:
         raise click.ClickException(str(error)) from None
-    spent = time.perf_counter() - began
-    report = Report(items, queries, seed, seconds, spent, Machine.this(), client, results)
-    if file is not None:
-        report.write(file)
     click.echo(in_full(report))
 
 

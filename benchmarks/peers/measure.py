@@ -47,7 +47,8 @@ class AtEffort:
     Attributes
     ----------
     filtered:
-        Searches among the 0.1 % of the items that are in one group; None without filters.
+        Searches among the 0.1 % of the items that are in one group, at the default effort; None at others, and for
+        services without filters.
     """
 
     effort: int
@@ -85,6 +86,10 @@ class Result:
     disk: float
     others: float
     efforts: list[AtEffort]
+
+    def filtered(self) -> Searches | None:
+        """Filtered searches, at the default effort; None without filters."""
+        return next((one.filtered for one in self.efforts if one.default), None)
 
     def at_target(self) -> AtEffort | None:
         """What is the fastest of those that reach `TARGET`."""
@@ -144,9 +149,12 @@ def measure(
 
 
 def _at_effort(contestant: Contestant, server: Server, data: Dataset, effort: int, seconds: float) -> AtEffort:
+    default = effort == contestant.efforts.default
     plain = _searches(contestant, server, data, effort, seconds, filtered=False)
-    filtered = _searches(contestant, server, data, effort, seconds, filtered=True) if contestant.filters else None
-    return AtEffort(effort, effort == contestant.efforts.default, plain, filtered)
+    filtered = None
+    if default and contestant.filters:
+        filtered = _searches(contestant, server, data, effort, seconds, filtered=True)
+    return AtEffort(effort, default, plain, filtered)
 
 
 def _searches(
