@@ -20,6 +20,7 @@ TARGET = 0.97
 CONNECTIONS = (1, 64)
 _INDEXING = 2  # requests under way: one is made or read while another is indexed
 _AT_ONCE = 16
+_GAIN = 0.001
 _FILTERED = 200  # queries: some services take long for one
 
 
@@ -101,7 +102,8 @@ def measure(
 ) -> Result:
     """Index everything into a new server, start it again, and search with rising effort.
 
-    Efforts are tried until `TARGET` is reached and the default was among them. `seconds`: how long a load takes.
+    Efforts are tried until the default was among them and `TARGET` is reached, or recall rises no more.
+    `seconds`: how long a load takes.
 
     Raises
     ------
@@ -132,7 +134,7 @@ def measure(
                 again = server.resident()
         efforts.append(done)
         say(f"{contestant.name} {effort or ''}: recall {done.plain.recall:.3f}, {_rates(done)} queries/s")
-        if effort >= contestant.efforts.default and max(one.plain.recall for one in efforts) >= TARGET:
+        if enough([one.plain.recall for one in efforts], past_default=effort >= contestant.efforts.default):
             break
     return Result(
         contestant.name,
@@ -146,6 +148,14 @@ def measure(
         others.share(),
         efforts,
     )
+
+
+def enough(recalls: Sequence[float], *, past_default: bool) -> bool:
+    """Whether no more effort is to be tried, after such recalls with rising effort."""
+    if not past_default:
+        return False
+    gains = len(recalls) < 2 or recalls[-1] - recalls[-2] >= _GAIN
+    return max(recalls) >= TARGET or not gains
 
 
 def _at_effort(contestant: Contestant, server: Server, data: Dataset, effort: int, seconds: float) -> AtEffort:

@@ -21,7 +21,7 @@ from benchmarks.peers.contestant import MissingPeerError
 from benchmarks.peers.contestants import chosen
 from benchmarks.peers.document import BEGIN, END, with_results
 from benchmarks.peers.document import main as document
-from benchmarks.peers.measure import AtEffort, Result, Searches, of_client
+from benchmarks.peers.measure import AtEffort, Result, Searches, enough, of_client
 from benchmarks.peers.others import Others
 from benchmarks.peers.process import ServerError, serving
 from benchmarks.peers.results import Machine, Report
@@ -201,6 +201,21 @@ def a_report():
     fast = a_result("fast", reaching, better)
     machine = Machine("some processor", 2, "3.11")
     return Report(1000, 10, 0, 1.0, 60.0, machine, {"1": Load(9000.0, 0.1, 0.2)}, [slow, vague, fast])
+
+
+@pytest.mark.parametrize(
+    ("recalls", "past_default", "ends"),
+    [
+        ([0.98], False, False),
+        ([0.98, 0.99], True, True),
+        ([0.9], True, False),
+        ([0.9, 0.95], True, False),
+        ([0.95, 0.95], True, True),
+        ([0.95, 0.95], False, False),
+    ],
+)
+def test_effort_rises_as_long_as_it_helps(recalls, past_default, ends):
+    assert enough(recalls, past_default=past_default) == ends
 
 
 def test_tables():
