@@ -113,8 +113,10 @@ def measure(
     folder, port, n = directory / contestant.name, free_port(), len(data.items)
     others = Others()
     command = contestant.command(folder, port)
-    with serving(command, port, folder, contestant.probe) as server:
+    with serving(command, port, folder, contestant.probe):
         contestant.prepare(partial(_one, port), data)
+    # In a process of its own: what it took to make a collection would hide what the items take.
+    with serving(command, port, folder, contestant.probe) as server:
         empty = server.resident()
         began = time.perf_counter()
         slices = ((lo, min(lo + contestant.batch, n)) for lo in range(0, n, contestant.batch))
