@@ -8,6 +8,7 @@ taken at any moment stays as it was while the table goes on changing. One writer
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -161,6 +162,32 @@ class TableView:
             present[at] = True
             codes[at] = block.codes[rows // GROUP, :, rows % GROUP]
         return present, codes
+
+    def counts(self) -> Iterator[NDArray[np.int64]]:
+        """How many live rows have each byte in each place, (width, 256), part by part: the sum is that of all rows."""
+        for block in self.blocks:
+            counts = np.empty((self.width, K), np.int64)
+            dead = None if block.dead is None else block.dead[: block.n]
+            for place in range(self.width):
+                plane = block.codes[:, place].reshape(-1)[: block.n]
+                counts[place] = np.bincount(plane if dead is None else plane[~dead], minlength=K)
+            yield counts
+
+    def sample(self, most: int) -> tuple[Labels, Codes]:
+        """Labels (n,) and codes (n, width) of at most so many live rows, evenly spread over all; copies."""
+        places = np.unique(np.linspace(0, self.rows - 1, min(most, self.rows)).round().astype(np.int64))
+        labels, codes = [np.empty(0, np.int64)], [np.empty((0, self.width), np.uint8)]
+        before = 0
+        for block in self.blocks:
+            alive = None if block.dead is None else np.flatnonzero(~block.dead[: block.n])
+            behind = before + (block.n if alive is None else len(alive))
+            lo, hi = np.searchsorted(places, [before, behind])
+            rows = places[lo:hi] - before
+            rows = rows if alive is None else alive[rows]
+            labels.append(block.segment().labels(rows))
+            codes.append(block.codes[rows // GROUP, :, rows % GROUP])
+            before = behind
+        return np.concatenate(labels), np.concatenate(codes)
 
     def arrays(self) -> tuple[Labels, Codes]:
         """Labels (rows,) and codes (rows, M + 1) of all live rows, in order of insertion; copies."""

@@ -13,7 +13,7 @@ from service import apidoc, problems, requestid, tracing
 from service.admission import Admission
 from service.middleware import RequestGuard, RequestLimits
 from service.responses import REPLAYED
-from service.routes import aliases, collections, items, jobs, models, operations, snapshots, training
+from service.routes import aliases, collections, insight, items, jobs, models, operations, pages, snapshots, training
 from service.runtime import Runtime
 from service.settings import Settings
 from service.shortcut import Shortcut
@@ -56,6 +56,7 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         lifespan=lifespan,
         redirect_slashes=False,
         generate_unique_id_function=apidoc.operation_id,
+        docs_url=None,  # `service.routes.pages` has it, without scripts from elsewhere
         redoc_url=None,
         **traces.options,
     )
@@ -84,6 +85,7 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
     items.include(app)
     for router in (
         collections.router,
+        insight.router,
         aliases.router,
         models.router,
         training.router,
@@ -92,5 +94,6 @@ def create_app(settings: Settings, *, open_runtime: Callable[[Settings], Runtime
         operations.router,
     ):
         app.include_router(router)
+    pages.include(app, ui=settings.ui)
     apidoc.install(app)
     return app

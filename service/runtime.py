@@ -11,6 +11,7 @@ from service.catalog import Catalog
 from service.encoders.configuration import open_encoders
 from service.errors import DatabaseError, UnavailableError
 from service.gathering import Gathering
+from service.insight import Insight
 from service.jobs.reencode import ReencodeJobs
 from service.jobs.runner import Jobs
 from service.jobs.training import TrainingJobs
@@ -41,6 +42,8 @@ class Runtime:
         Copies of all that the store holds.
     jobs:
         Work in the background.
+    insight:
+        What is in collections, to be looked at.
     """
 
     settings: Settings
@@ -53,6 +56,7 @@ class Runtime:
     searches: Gathering
     snapshots: Snapshots
     jobs: Jobs
+    insight: Insight
 
     @classmethod
     def open(cls, settings: Settings, model_path: Path | None = None, access: Access | None = None) -> Self:
@@ -92,7 +96,7 @@ class Runtime:
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
         searches = Gathering(reads, settings)
-        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots, jobs)
+        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots, jobs, Insight())
 
     def start(self) -> None:
         """Begin loading collections, making snapshots, and working on jobs; requests may come already."""

@@ -41,8 +41,7 @@ class _Collections(Collector):
             if entry.collection is not None:
                 view = entry.collection.view
                 items.add_metric([entry.record.name], view.items)
-                size = sum(table.rows * table.width for table in view.tables.values())
-                code_bytes.add_metric([entry.record.name], size)
+                code_bytes.add_metric([entry.record.name], view.code_bytes)
         yield items
         yield code_bytes
 

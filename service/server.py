@@ -29,7 +29,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
 
     A second signal ends the wait for them: they are answered with a problem.
 
-    Prints ``ccq serve: listening on URL`` once requests are answered.
+    Prints ``ccq serve: listening on URL`` once requests are answered, and on a second line where the dashboard is.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             http=wire.Protocol,
             **https,
         )
-        server = _Server(config, _url(listener, "https" if https else "http"))
+        server = _Server(config, _url(listener, "https" if https else "http"), settings.ui)
         # Requests run beside each other: threads of the matrix library besides would only wait for one another.
         with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
             server.run(sockets=[listener])
@@ -77,13 +77,15 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
 class _Server(uvicorn.Server):
     """A server that says where it listens, and ends in order also when it is told to hurry."""
 
-    def __init__(self, config: uvicorn.Config, url: str) -> None:
+    def __init__(self, config: uvicorn.Config, url: str, ui: bool) -> None:
         super().__init__(config)
-        self._url = url
+        self._url, self._ui = url, ui
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         sys.stdout.write(f"ccq serve: listening on {self._url}\n")
+        if self._ui:
+            sys.stdout.write(f"ccq serve: dashboard at {self._url}/ui/\n")
         sys.stdout.flush()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

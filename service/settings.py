@@ -178,6 +178,7 @@ class Settings(BaseSettings):
         ge=1,
         description="How long requests in progress may take to finish once the server was told to stop.",
     )
+    ui: bool = Field(default=True, description="Serve the dashboard at /ui.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level that is logged."
     )

@@ -65,6 +65,11 @@ class View:
         """Number of code rows in all databases."""
         return sum(table.rows for table in self.tables.values())
 
+    @cached_property
+    def code_bytes(self) -> int:
+        """Bytes of these."""
+        return sum(table.rows * table.width for table in self.tables.values())
+
     def codes(self, seq: int) -> dict[str, Bytes]:
         """An item's code row (M + 1,) uint8 in each of the databases that it is in, in their order."""
         found = {name: table.get(seq) for name, table in self.tables.items()}

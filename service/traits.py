@@ -20,15 +20,18 @@ class Traits:
     """What a model is, without its arrays; fields as in `service.schemas.admin.ModelInfo`."""
 
     bits: int
+    dim: int
     metric: str
     modalities: Mapping[str, Mapping[str, Any]]
     databases: tuple[str, ...]
+    losses: tuple[float, ...]
 
     @classmethod
     def of(cls, model: CCQ) -> Self:
         """The traits of a model."""
         modalities = {name: {"dim": m.dim, "weight": m.weight} for name, m in model.modalities_.items()}
-        return cls(model.bits, model.metric, modalities, databases(model))
+        dim = model.codebooks_.shape[-1]
+        return cls(model.bits, dim, model.metric, modalities, databases(model), tuple(model.losses_))
 
 
 def stored_model(name: str, file: bytes) -> CCQ:

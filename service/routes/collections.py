@@ -135,6 +135,7 @@ def describe(entry: Entry) -> dict[str, Any]:
         "state": state,
         "items": None if view is None else view.items,
         "databases": None if view is None else {name: table.rows for name, table in view.tables.items()},
+        "code_bytes": None if view is None else view.code_bytes,
     }
 
 

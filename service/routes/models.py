@@ -119,9 +119,11 @@ def describe(catalog: Catalog, caller: Caller, record: ModelRecord, traits: Trai
         "size": record.size,
         "created": record.created,
         "bits": traits.bits,
+        "dim": traits.dim,
         "metric": traits.metric,
         "modalities": traits.modalities,
         "databases": traits.databases,
+        "losses": traits.losses,
         "collections": _users(catalog, caller, record.name),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ccq_core import __version__
 from service.errors import ForbiddenError, NotReadyError, UnauthenticatedError
@@ -11,17 +11,11 @@ from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import RuntimeArg
 from service.routes.guard import SCRAPING, CallerArg, guarded, needs
-from service.schemas.admin import Status, Version
+from service.schemas.admin import CallerInfo, Status, Version
 from service.schemas.limits import Limits, limits
 from service.scrape import CONTENT_TYPE, scrape
 
 router = APIRouter(tags=["operations"])
-
-
-@router.get("/", include_in_schema=False)
-async def root() -> Response:
-    """A person with a browser is shown what there is."""
-    return RedirectResponse("/docs")
 
 
 @router.get("/livez", response_model=Status)
@@ -41,6 +35,12 @@ async def readyz(runtime: RuntimeArg) -> Response:
 async def version() -> Response:
     """What runs here."""
     return Json({"name": "ccq-search", "version": __version__})
+
+
+@router.get("/caller", dependencies=[needs("search")], response_model=CallerInfo, responses=guarded())
+async def caller_(caller: CallerArg) -> Response:
+    """Who asks, and what that caller may do: for programs that offer only what works."""
+    return Json({"name": caller.name, "scopes": caller.scopes, "collections": caller.collections})
 
 
 @router.get("/limits", dependencies=[needs("search")], response_model=Limits, responses=guarded())

@@ -68,6 +68,7 @@ class CollectionInfo(Schema):
     )
     items: int | None = Field(description="Number of items; null until it is loaded.")
     databases: dict[str, int] | None = Field(description="Number of items in each database; null until it is loaded.")
+    code_bytes: int | None = Field(description="Bytes of codes in all of them; null until it is loaded.")
 
 
 class CollectionList(Schema):
@@ -99,9 +100,11 @@ class ModelInfo(Schema):
     size: int = Field(description="Length of the model file in bytes.")
     created: str = Field(description="When the file was uploaded (ISO 8601, UTC).")
     bits: int = Field(description="Length of a code.")
+    dim: int = Field(description="Dimension of the latent space.")
     metric: Literal["cosine", "euclidean"] = Field(description="What a search ranks by if it does not say otherwise.")
     modalities: dict[str, ModalityInfo]
     databases: list[str] = Field(description="Databases of a collection with this model.")
+    losses: list[float] = Field(description="Training loss after each iteration.")
     collections: list[str] = Field(description="Collections that use it.")
 
 
@@ -122,3 +125,11 @@ class Version(Schema):
 
     name: Literal["ccq-search"]
     version: str
+
+
+class CallerInfo(Schema):
+    """Who asks, and what that caller may do."""
+
+    name: str = Field(description="Of the API key, or the subject of the token; `anyone` where there are none.")
+    scopes: list[Literal["search", "write", "admin"]] = Field(description="What is allowed; `admin` is all of it.")
+    collections: list[str] | None = Field(description="Where it is allowed; null: everywhere.")

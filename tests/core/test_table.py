@@ -162,3 +162,25 @@ def test_views_hold_while_a_writer_works():
         thread.join()
     assert not failures
     assert len(table) == 2000
+
+
+def test_counts_and_samples_are_of_live_rows(monkeypatch):
+    monkeypatch.setattr(ccq_core.table, "BLOCK_ROWS", 128)
+    rng = np.random.default_rng(5)
+    made, labels = CodeTable(3), np.cumsum(rng.integers(1, 4, 500))
+    codes = rng.integers(0, 256, (500, 3), dtype=np.uint8)
+    made.append(labels, codes)
+    alive = rng.random(500) < 0.7
+    made.delete(labels[~alive])
+    view = made.view()
+    assert len(view.blocks) > 2
+    counts = sum(view.counts())
+    assert [np.bincount(codes[alive, place], minlength=256).tolist() for place in range(3)] == counts.tolist()
+    for most in (1, 2, 100, view.rows, 10_000):
+        found, rows = view.sample(most)
+        assert len(found) == min(most, view.rows)
+        at = np.searchsorted(labels, found)
+        assert (labels[at] == found).all()
+        assert alive[at].all()
+        assert (rows == codes[at]).all()
+        assert (np.diff(found) > 0).all()

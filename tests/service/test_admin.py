@@ -9,7 +9,7 @@ from ccq_core import CCQ, __version__
 from service.collection import Collection
 from service.schemas.admin import CollectionInfo, CollectionList, ModelInfo, ModelList
 from service.store.sqlite import SQLiteStore
-from tests.service.harness import MODEL_FILE, PAIRS, assert_problem, features, item
+from tests.service.harness import MODEL, MODEL_FILE, PAIRS, assert_problem, features, item
 
 OTHER = CCQ(bits=8, iterations=2).fit({"sound": PAIRS["text"]})
 
@@ -26,6 +26,7 @@ def test_a_model_is_uploaded_described_and_given_back(bare):
     assert info["modalities"] == {"image": {"dim": 12, "weight": 1.0}, "text": {"dim": 8, "weight": 5.0}}
     assert info["databases"] == ["image", "text", "pair"]
     assert (info["bits"], info["metric"], info["size"]) == (16, "cosine", len(MODEL_FILE))
+    assert (info["dim"], info["losses"]) == (MODEL.codebooks_.shape[2], MODEL.losses_)
     assert bare.ok("GET", "/models/wiki-32") == info
     assert bare.ok("GET", "/models") == {"models": [info]}
     ModelList.model_validate(bare.ok("GET", "/models"))
@@ -157,6 +158,7 @@ def test_a_collection_is_created_once(bare):
         "state": "ready",
         "items": 0,
         "databases": {"image": 0, "text": 0, "pair": 0},
+        "code_bytes": 0,
     }
     assert response.json() == info
     CollectionInfo.model_validate(info)
@@ -221,5 +223,6 @@ def test_a_collection_that_cannot_be_loaded_is_told_and_the_others_serve(filled)
         "state": "failed",
         "items": None,
         "databases": None,
+        "code_bytes": None,
     }
     assert len(filled.ok("POST", "/collections/good/search", {"query": features(0)})["results"]) == 1

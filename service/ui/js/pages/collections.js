@@ -1,0 +1,72 @@
+// All collections: what each holds; and making one.
+import { at, get, put } from "../api.js";
+import { data, h } from "../dom.js";
+import { bytes, count } from "../format.js";
+import { empty, field, pageHead, panel, pill, select, table } from "../parts/fields.js";
+import { described, problemNote } from "../problems.js";
+import { go, link } from "../router.js";
+import { may } from "../session.js";
+
+export const KEEP = { none: "no features", float16: "features as float16", int8: "features as int8" };
+
+export async function page({ signal }) {
+  const [{ collections }, { aliases }, { models }] = await Promise.all(
+    ["collections", "aliases", "models"].map((path) => get(path, { signal })),
+  );
+  const rows = collections.map((one) => [
+    h("a", { href: link(["collections", one.name]) }, data(one.name)),
+    pill(one.state),
+    count(one.items),
+    one.items ? bytes(Math.round((10 * one.code_bytes) / one.items) / 10) : "–",
+    bytes(one.code_bytes),
+    h("a", { href: link(["models", one.model]) }, data(one.model)),
+    data(Object.keys(one.databases ?? {}).join(", ") || "–"),
+    data(aliasesOf(aliases, one.name).join(", ") || "–"),
+  ]);
+  const columns = [["Name"], ["State"], ["Items", true], ["An item", true], ["Codes", true], ["Model"], ["Databases"], ["Aliases"]];
+  const node = h(
+    "div",
+    { class: "page" },
+    pageHead("Collections"),
+    h("div", { class: "panel" }, rows.length > 0 ? table("Collections", columns, rows) : empty("There is no collection yet.")),
+    may("admin") && creation(models),
+  );
+  return { title: "Collections", node };
+}
+
+export const aliasesOf = (aliases, collection) =>
+  aliases.filter((one) => one.collection === collection).map(({ alias }) => alias);
+
+function creation(models) {
+  if (models.length === 0) {
+    return panel("New collection", h("p", { class: "soft" }, "A collection needs a model: upload or train one under ", h("a", { href: "#/models" }, "Models"), "."));
+  }
+  const name = h("input", { name: "name", required: true, autocomplete: "off" });
+  const model = select("model", models.map((one) => one.name));
+  const keep = select("keep", Object.keys(KEEP), "none", KEEP);
+  const indexes = h("input", { name: "indexes", placeholder: "category, price", autocomplete: "off" });
+  const wrong = h("div", { class: "wide" });
+  const submit = async (event) => {
+    event.preventDefault();
+    const keys = indexes.value.split(",").map((key) => key.trim()).filter(Boolean);
+    try {
+      await put(at("collections", name.value), { model: model.value, keep: keep.value, ...(keys.length > 0 && { indexes: keys }) });
+      go(link(["collections", name.value]));
+    } catch (error) {
+      wrong.replaceChildren(problemNote(described(error)));
+    }
+  };
+  return panel(
+    "New collection",
+    h(
+      "form",
+      { class: "form", on: { submit } },
+      field("Name", name),
+      field("Model", model),
+      field("Keep", keep),
+      field("Indexed payload keys", indexes),
+      h("button", { class: "primary", type: "submit" }, "Create"),
+      wrong,
+    ),
+  );
+}

@@ -1,0 +1,26 @@
+// Errors in words.
+import { data, h } from "./dom.js";
+
+/** A problem: its title, its detail, and each fault with the place that it is at. */
+export function problemNote(problem, { without = [] } = {}) {
+  const faults = (problem.errors ?? []).filter(({ pointer }) => !without.some((start) => pointer.startsWith(start)));
+  return h(
+    "div",
+    { class: "note bad", role: "alert" },
+    h("strong", {}, data(problem.title ?? "Something went wrong")),
+    h("p", {}, data(problem.detail ?? problem.message, 2000)),
+    faults.length > 0 &&
+      h(
+        "ul",
+        {},
+        faults.map(({ pointer, detail }) => h("li", {}, h("code", {}, data(pointer)), " ", data(detail, 1000))),
+      ),
+  );
+}
+
+/** What an error is to people: problems of the API as they are, and faults of this page as such. */
+export function described(error) {
+  if (error.code !== undefined && error.title !== undefined) return error;
+  console.error(error);
+  return { title: "The dashboard has a fault", detail: String(error.message ?? error), errors: [] };
+}
