@@ -22,7 +22,7 @@ export function select(name, options, chosen, texts = {}) {
   return made;
 }
 
-/** A few choices beside each other, one of which holds. `options`: `[value, text, disabled]`. */
+/** A few choices beside each other, one of which holds. `options`: `[value, text]`. */
 export function segments(legend, name, options, chosen, change) {
   return h(
     "fieldset",
@@ -31,11 +31,11 @@ export function segments(legend, name, options, chosen, change) {
     h(
       "div",
       { class: "segments" },
-      options.map(([value, text, disabled]) =>
+      options.map(([value, text]) =>
         h(
           "label",
           {},
-          h("input", { type: "radio", name, value, checked: value === chosen, disabled, on: { change: () => change(value) } }),
+          h("input", { type: "radio", name, value, checked: value === chosen, on: { change: () => change(value) } }),
           text,
         ),
       ),

@@ -40,7 +40,7 @@ export function searchForm({ names, collection, model, encoders, query, before, 
   const boxes = all.map((name) => check("database", name, name, chosen.length === 0 || chosen.includes(name)));
   const choice = select("collection", names, collection.name);
   choice.addEventListener("change", () => submit(link(["search"], { collection: choice.value })));
-  const ways = [["words", "Words", !words], pictures && ["picture", "Picture"], ["item", "Item"], ["features", "Features"]];
+  const ways = [words && ["words", "Words"], pictures && ["picture", "Picture"], ["item", "Item"], ["features", "Features"]];
   const controls = inputs(by, state, modalities); // the first beside the choice, others below
   const wrong = h("div", { class: "fault", role: "alert" });
   const node = h(
