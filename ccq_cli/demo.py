@@ -177,7 +177,7 @@ def _show_by_pictures(client: Client, emoji: EmojiDataset, glyphs: Sequence[str]
 
 
 def _keep_serving(client: Client, url: str) -> None:
-    _report("Serving", f"at {url}, documentation at {url}/docs. Ctrl-C ends it.")
+    _report("Serving", f"at {url}, dashboard at {url}/ui/, documentation at {url}/docs. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         if not (sys.stdin.isatty() and err.is_terminal):
             while True:

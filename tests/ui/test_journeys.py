@@ -34,6 +34,33 @@ def test_look_around_click_one_and_see_what_is_alike(visit, server, emoji):
     expect(page.locator(".tile")).to_have_count(60)
 
 
+def test_words_are_typed_and_pictures_found(visit, server):
+    if not httpx.get(f"{server.url}/limits").json().get("encoders"):
+        pytest.skip("this server has no encoders")
+    page = visit.open("#/collections")
+    page.get_by_label("Name").fill("by-words")
+    page.get_by_label("Encoder of text").select_option("emoji")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("text: emoji")).to_be_visible()
+    given = {"model": httpx.get(f"{server.url}/collections/emoji").json()["model"], "encoders": {"text": "emoji"}}
+    httpx.put(f"{server.url}/collections/emoji", json=given).raise_for_status()
+    page = visit.open("#/search?collection=emoji")
+    page.get_by_label("Words", exact=True).last.fill("red fruit")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-database=pair] .card")).to_have_count(12)
+    body = {"query": {"text": {"text": "red fruit"}}, "database": "pair", "limit": 12}
+    hits = httpx.post(f"{server.url}/collections/emoji/search", json=body).json()["results"]
+    assert ids(page, "pair") == [hit["payload"]["name"] for hit in hits]
+    assert "words=red+fruit" in page.url
+
+
+def test_the_description_of_the_api_is_shown_and_loads_nothing_from_elsewhere(visit):
+    page = visit.page
+    page.goto(f"{visit.url}/docs")
+    page.get_by_role("button", name="POST /search", exact=False).first.click()
+    expect(page.get_by_role("button", name="Try it out")).to_be_visible()
+
+
 def test_more_results_come_page_by_page(visit):
     page = visit.open("#/search?collection=emoji&by=item&item=emoji-3&database=text&limit=5")
     column = page.locator("[data-database]")
