@@ -19,6 +19,7 @@ PAGES = {
     "server": "#/server",
     "nothing": "#/nothing/here",
 }
+SIZE = {"width": 1280, "height": 900}
 THEMES = ("light", "dark")
 
 
@@ -30,14 +31,22 @@ def faults(page, *rules):
     return [(fault["id"], [node["target"] for node in fault["nodes"]][:3]) for fault in serious]
 
 
+def is_wider(page, width):
+    """Whether the page is wider than a screen of this width."""
+    page.set_viewport_size({"width": width, "height": 800})
+    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+
 @pytest.mark.parametrize("theme", THEMES)
-def test_axe_finds_nothing_serious(browser, server, theme):
+def test_axe_finds_nothing_serious_and_pages_fit(browser, server, theme):
     found = {}
     rules = ["color-contrast"] if theme == "dark" else []  # colours are all that differs
-    with visiting(browser, server.url, color_scheme=theme, reduced_motion="reduce") as visit:
+    with visiting(browser, server.url, color_scheme=theme, reduced_motion="reduce", viewport=SIZE) as visit:
         for name, address in PAGES.items():
             found[name] = faults(visit.open(address), *rules)
             assert visit.page.get_by_role("heading", level=1).count() == 1
+            assert [width for width in (360, 1600) if is_wider(visit.page, width)] == [], name
+            visit.page.set_viewport_size(SIZE)
         page = visit.open("#/collections/emoji")
         page.get_by_role("button", name="Delete").click()
         found["dialog"] = faults(page, *rules)
@@ -54,15 +63,6 @@ def test_axe_finds_nothing_serious_where_something_is_wrong(browser, server, the
         page = visit.open("#/models/nowhere")
         expect(page.get_by_role("alert")).to_be_visible()
         assert faults(page) == []
-
-
-def test_pages_fit_into_small_and_large_screens(visit):
-    for name, address in PAGES.items():
-        page = visit.open(address)
-        for width in (360, 1600):
-            page.set_viewport_size({"width": width, "height": 800})
-            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert over <= 0, (name, width)
 
 
 def test_the_theme_is_chosen_and_kept(browser, server):

@@ -23,12 +23,12 @@ def test_look_around_click_one_and_see_what_is_alike(visit, server, emoji):
     expect(page.locator(".tile")).to_have_count(60)
     expect(page.locator(".tile .glyph").first).to_have_text(items.glyphs[0])
     page.get_by_role("link", name=items.names[3], exact=True).click()
-    visit.settle()
+    expect(page.locator(".query-item")).to_contain_text(items.names[3])
+    expect(page.locator(".card")).to_have_count(36)
     for database in ("image", "text", "pair"):
         body = {"query_id": "emoji-3", "database": database, "limit": 12}
         hits = httpx.post(f"{server.url}/collections/emoji/search", json=body).json()["results"]
         assert ids(page, database) == [hit["payload"]["name"] for hit in hits]
-    expect(page.locator(".query-item")).to_contain_text(items.names[3])
     assert "item=emoji-3" in page.url
     page.go_back()
     expect(page.locator(".tile")).to_have_count(60)
