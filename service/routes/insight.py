@@ -23,7 +23,7 @@ _PROBLEMS = guarded(*COLLECTION_PROBLEMS, InvalidRequestError, *STORE_PROBLEMS)
 async def usage(runtime: RuntimeArg, collection: MeantCollection) -> Response:
     """How often each codeword of the model is used, over the codes of all databases.
 
-    Codebooks that are used evenly tell items apart best. All codes are counted, some 10^8 a second.
+    Codebooks that are used evenly tell items apart best. All codes are counted: 10^8 of 5 bytes take about a second.
     """
     return Json(await runtime.insight.usage(runtime.catalog.collection(collection)))
 

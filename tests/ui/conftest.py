@@ -76,7 +76,7 @@ def fill(client, items, model, n=None):
     """Two models, and a collection of the first emoji, or of all."""
     for name in ("small", "other"):
         assert client.put(f"/models/{name}", content=model.to_bytes()).status_code == 201
-    given = {"model": "small", "keep": "float16", "indexes": ["group"]}
+    given = {"model": "small", "keep": "float16", "indexes": ["group"], "encoders": {"text": "emoji"}}
     assert client.put("/collections/emoji", json=given).status_code == 201
     bodies = [emoji_item(items, row) for row in range(len(items.glyphs) if n is None else n)]
     for lo in range(0, len(bodies), 1000):

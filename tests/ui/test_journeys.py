@@ -35,15 +35,11 @@ def test_look_around_click_one_and_see_what_is_alike(visit, server, emoji):
 
 
 def test_words_are_typed_and_pictures_found(visit, server):
-    if not httpx.get(f"{server.url}/limits").json().get("encoders"):
-        pytest.skip("this server has no encoders")
     page = visit.open("#/collections")
     page.get_by_label("Name").fill("by-words")
     page.get_by_label("Encoder of text").select_option("emoji")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("text: emoji")).to_be_visible()
-    given = {"model": httpx.get(f"{server.url}/collections/emoji").json()["model"], "encoders": {"text": "emoji"}}
-    httpx.put(f"{server.url}/collections/emoji", json=given).raise_for_status()
     page = visit.open("#/search?collection=emoji")
     page.get_by_label("Words", exact=True).last.fill("red fruit")
     page.keyboard.press("Enter")
@@ -59,6 +55,24 @@ def test_the_description_of_the_api_is_shown_and_loads_nothing_from_elsewhere(vi
     page.goto(f"{visit.url}/docs")
     page.get_by_role("button", name="POST /search", exact=False).first.click()
     expect(page.get_by_role("button", name="Try it out")).to_be_visible()
+
+
+def test_a_collection_that_is_being_loaded_is_shown_once_it_is(visit):
+    asked = []
+
+    def loading_first(route):
+        reply = route.fetch()
+        body = reply.json()
+        asked.append(route.request.url)
+        if len(asked) < 3:
+            for one in body["collections"]:
+                one.update(state="loading", items=None, databases=None, code_bytes=None)
+        route.fulfill(response=reply, json=body)
+
+    visit.page.route("**/collections", loading_first)
+    page = visit.open("#/search?collection=emoji")
+    expect(page.get_by_text("It is still being loaded.")).to_be_visible()
+    expect(page.locator(".tile")).to_have_count(60)
 
 
 def test_more_results_come_page_by_page(visit):
@@ -238,13 +252,13 @@ def test_snapshots_are_made_and_deleted(visit, server):
     assert httpx.get(f"{server.url}/snapshots").json()["snapshots"] == []
 
 
-def test_a_word_is_typed_by_keyboard_alone(visit):
-    page = visit.open()
+def test_a_search_takes_no_mouse(visit):
+    page = visit.open("#/search?collection=emoji&by=item")
     page.keyboard.press("Tab")
     expect(page.locator("#skip")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#main")).to_be_focused()
-    assert page.url.endswith("/ui/")  # it is no address of a page
+    assert page.url.endswith("by=item")  # `#main` is no address of a page
     page.get_by_label("Id of an item").focus()
     page.keyboard.type("emoji-9")
     page.keyboard.press("Enter")

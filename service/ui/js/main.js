@@ -130,6 +130,7 @@ document.getElementById("skip").addEventListener("click", (event) => {
   main.focus();
 });
 window.addEventListener("hashchange", show);
+window.addEventListener("ccq-reload", restart);
 applyTheme();
 account();
 show();

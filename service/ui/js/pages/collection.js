@@ -5,6 +5,7 @@ import { data, h } from "../dom.js";
 import { bytes, count, plural } from "../format.js";
 import { facts, field, pageHead, panel, pill, select } from "../parts/fields.js";
 import { insight } from "../parts/insight.js";
+import { watchLoading } from "../parts/loading.js";
 import { go, link } from "../router.js";
 import { may, mayAll } from "../session.js";
 import { attempt, done } from "../toasts.js";
@@ -13,6 +14,7 @@ import { aliasesOf, KEEP } from "./collections.js";
 export async function page({ path: [, name], signal }) {
   const info = await get(at("collections", name), { signal });
   const [{ aliases }, { models }] = await Promise.all([get("aliases", { signal }), get("models", { signal })]);
+  watchLoading([info], signal);
   const databases = Object.keys(info.databases ?? {});
   const remove = h("button", { type: "button", class: "danger", on: { click: () => removal(info) } }, "Delete");
   const node = h(

@@ -3,6 +3,7 @@ import { at, get, put } from "../api.js";
 import { data, h } from "../dom.js";
 import { bytes, count } from "../format.js";
 import { empty, field, pageHead, panel, pill, select, table } from "../parts/fields.js";
+import { watchLoading } from "../parts/loading.js";
 import { described, problemNote } from "../problems.js";
 import { go, link } from "../router.js";
 import { may } from "../session.js";
@@ -13,6 +14,7 @@ export async function page({ signal }) {
   const [{ collections }, { aliases }, { models }, { encoders = {} }] = await Promise.all(
     ["collections", "aliases", "models", "limits"].map((path) => get(path, { signal })),
   );
+  watchLoading(collections, signal);
   const rows = collections.map((one) => [
     h("a", { href: link(["collections", one.name]) }, data(one.name)),
     pill(one.state),

@@ -4,6 +4,7 @@ import { data, h } from "../dom.js";
 import { itemLink, tile } from "../parts/cards.js";
 import { column } from "../parts/column.js";
 import { empty, pageHead } from "../parts/fields.js";
+import { watchLoading } from "../parts/loading.js";
 import { seriesOf } from "../parts/insight.js";
 import { searchForm } from "../parts/searchform.js";
 import { picture, titleOf } from "../payload.js";
@@ -24,6 +25,7 @@ export async function page({ query, signal }) {
   }
   const view = new Search({ collections, models, encoders }, node, signal);
   view.update(query);
+  watchLoading(collections, signal);
   return { title: "Search", node, update: (next) => view.update(next) };
 }
 
