@@ -45,7 +45,10 @@ export async function request(method, path, body, { signal, headers: more = {} }
     response = await fetch(new URL(path, ROOT), init);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem({ title: "The server cannot be reached", detail: "It may be stopped, or the network may be down." });
+    throw new Problem({
+      title: "The server cannot be reached",
+      detail: "It may be stopped, or the network may be down.",
+    });
   }
   if (response.ok) return response;
   const problem = await problemOf(response);

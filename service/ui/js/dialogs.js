@@ -25,14 +25,22 @@ export function confirm({ title, detail, action = "Delete", typed = null }) {
       { method: "dialog", class: "stack" },
       h("h2", { id: heading }, title),
       h("p", {}, detail),
-      input && h("div", { class: "field" }, h("label", { for: field }, "Type ", h("strong", {}, data(typed)), " to go on"), input),
+      input &&
+        h(
+          "div",
+          { class: "field" },
+          h("label", { for: field }, "Type ", h("strong", {}, data(typed)), " to go on"),
+          input,
+        ),
       h("div", { class: "row" }, go, h("button", { value: "", formNoValidate: true }, "Cancel")),
     ),
   );
   document.body.append(dialog);
   return new Promise((resolve) => {
     // Enter in the field would press the first button, even one that is disabled in some browsers.
-    dialog.querySelector("form").addEventListener("submit", (event) => event.submitter === go && go.disabled && event.preventDefault());
+    dialog
+      .querySelector("form")
+      .addEventListener("submit", (event) => event.submitter === go && go.disabled && event.preventDefault());
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(dialog.returnValue === "go");

@@ -10,7 +10,8 @@ export function h(tag, props = {}, ...children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") element.className = value;
     else if (name === "data") Object.assign(element.dataset, value);
-    else if (name === "on") for (const [event, handle] of Object.entries(value)) element.addEventListener(event, handle);
+    else if (name === "on")
+      for (const [event, handle] of Object.entries(value)) element.addEventListener(event, handle);
     else if (name in element && !name.includes("-") && name !== "list" && name !== "for") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }

@@ -110,14 +110,16 @@ function account() {
     restart();
   };
   const caller = who();
-  document.getElementById("shell-foot").replaceChildren(
-    ...[
-      key() && caller && h("span", { class: "where" }, "Signed in as ", h("strong", {}, data(caller.name, 40))),
-      key() && h("button", { type: "button", class: "quiet small", on: { click: out } }, "Sign out"),
-      themeSwitch(),
-      h("a", { class: "where", href: "../docs" }, "API documentation"),
-    ].filter(Boolean),
-  );
+  document
+    .getElementById("shell-foot")
+    .replaceChildren(
+      ...[
+        key() && caller && h("span", { class: "where" }, "Signed in as ", h("strong", {}, data(caller.name, 40))),
+        key() && h("button", { type: "button", class: "quiet small", on: { click: out } }, "Sign out"),
+        themeSwitch(),
+        h("a", { class: "where", href: "../docs" }, "API documentation"),
+      ].filter(Boolean),
+    );
 }
 
 whenRefused(() => {

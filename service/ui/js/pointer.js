@@ -5,7 +5,10 @@
  * none. The text is valid JSON.
  */
 export function locate(text, pointer) {
-  const steps = pointer.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const steps = pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   const start = skip(text, 0);
   const { end, found } = value(text, start, steps);
   return found ?? [start, end];

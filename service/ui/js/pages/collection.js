@@ -47,7 +47,10 @@ export async function page({ path: [, name], signal }) {
   return { title: info.name, node };
 }
 
-const encoderNames = (encoders) => Object.entries(encoders).map(([modality, name]) => `${modality}: ${name}`).join(", ") || "none";
+const encoderNames = (encoders) =>
+  Object.entries(encoders)
+    .map(([modality, name]) => `${modality}: ${name}`)
+    .join(", ") || "none";
 
 async function removal(info) {
   const detail = `Its ${plural(info.items ?? 0, "item")} are gone for good. Its model stays.`;
@@ -68,13 +71,28 @@ function aliasPanel(info, aliases) {
     if (await attempt(() => del(at("aliases", alias)))) again();
   };
   const list = aliases.map((alias) =>
-    h("li", { class: "row" }, data(alias), h("button", { type: "button", class: "small", on: { click: () => remove(alias) } }, "Remove", h("span", { class: "hush" }, " ", data(alias)))),
+    h(
+      "li",
+      { class: "row" },
+      data(alias),
+      h(
+        "button",
+        { type: "button", class: "small", on: { click: () => remove(alias) } },
+        "Remove",
+        h("span", { class: "hush" }, " ", data(alias)),
+      ),
+    ),
   );
   return panel(
     "Aliases",
     h("p", { class: "soft small" }, "Other names that lead here. One that leads to another collection is moved."),
     list.length > 0 && h("ul", { class: "stack" }, list),
-    h("form", { class: "form", on: { submit } }, field("New alias", input), h("button", { type: "submit" }, "Let it lead here")),
+    h(
+      "form",
+      { class: "form", on: { submit } },
+      field("New alias", input),
+      h("button", { type: "submit" }, "Let it lead here"),
+    ),
   );
 }
 
@@ -82,7 +100,8 @@ function reencoding(info, models) {
   const own = models.find(({ name }) => name === info.model);
   const alike = (one) => JSON.stringify(dims(one)) === JSON.stringify(dims(own));
   const others = models.filter((one) => one.name !== info.model && own && alike(one)).map(({ name }) => name);
-  const text = "By another model of the same modalities and dimensions, from the features that are kept. It is searched and written to meanwhile.";
+  const text =
+    "By another model of the same modalities and dimensions, from the features that are kept. It is searched and written to meanwhile.";
   if (others.length === 0) return panel("Encode anew", h("p", { class: "soft small" }, text, " There is none yet."));
   const model = select("model", others);
   const submit = async (event) => {

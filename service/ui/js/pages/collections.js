@@ -25,12 +25,25 @@ export async function page({ signal }) {
     data(Object.keys(one.databases ?? {}).join(", ") || "–"),
     data(aliasesOf(aliases, one.name).join(", ") || "–"),
   ]);
-  const columns = [["Name"], ["State"], ["Items", true], ["An item", true], ["Codes", true], ["Model"], ["Databases"], ["Aliases"]];
+  const columns = [
+    ["Name"],
+    ["State"],
+    ["Items", true],
+    ["An item", true],
+    ["Codes", true],
+    ["Model"],
+    ["Databases"],
+    ["Aliases"],
+  ];
   const node = h(
     "div",
     { class: "page" },
     pageHead("Collections"),
-    h("div", { class: "panel" }, rows.length > 0 ? table("Collections", columns, rows) : empty("There is no collection yet.")),
+    h(
+      "div",
+      { class: "panel" },
+      rows.length > 0 ? table("Collections", columns, rows) : empty("There is no collection yet."),
+    ),
     may("admin") && creation(models, encoders),
   );
   return { title: "Collections", node };
@@ -50,15 +63,33 @@ function encoderChoices(model, encoders) {
 
 function creation(models, encoders) {
   if (models.length === 0) {
-    return panel("New collection", h("p", { class: "soft" }, "A collection needs a model: upload or train one under ", h("a", { href: "#/models" }, "Models"), "."));
+    return panel(
+      "New collection",
+      h(
+        "p",
+        { class: "soft" },
+        "A collection needs a model: upload or train one under ",
+        h("a", { href: "#/models" }, "Models"),
+        ".",
+      ),
+    );
   }
   const name = h("input", { name: "name", required: true, autocomplete: "off" });
-  const model = select("model", models.map((one) => one.name));
+  const model = select(
+    "model",
+    models.map((one) => one.name),
+  );
   const keep = select("keep", Object.keys(KEEP), "none", KEEP);
   const indexes = h("input", { name: "indexes", placeholder: "category, price", autocomplete: "off" });
   const wrong = h("div", { class: "wide" });
   const choices = h("div", { class: "form wide" });
-  const fit = () => choices.replaceChildren(...encoderChoices(models.find((one) => one.name === model.value), encoders));
+  const fit = () =>
+    choices.replaceChildren(
+      ...encoderChoices(
+        models.find((one) => one.name === model.value),
+        encoders,
+      ),
+    );
   model.addEventListener("change", fit);
   fit();
   const chosen = () => {
@@ -67,9 +98,17 @@ function creation(models, encoders) {
   };
   const submit = async (event) => {
     event.preventDefault();
-    const keys = indexes.value.split(",").map((key) => key.trim()).filter(Boolean);
+    const keys = indexes.value
+      .split(",")
+      .map((key) => key.trim())
+      .filter(Boolean);
     try {
-      await put(at("collections", name.value), { model: model.value, keep: keep.value, ...(keys.length > 0 && { indexes: keys }), ...chosen() });
+      await put(at("collections", name.value), {
+        model: model.value,
+        keep: keep.value,
+        ...(keys.length > 0 && { indexes: keys }),
+        ...chosen(),
+      });
       go(link(["collections", name.value]));
     } catch (error) {
       wrong.replaceChildren(problemNote(described(error)));

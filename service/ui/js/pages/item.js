@@ -21,7 +21,13 @@ export async function page({ path: [, collection, , id], signal }) {
   const title = titleOf(item);
   const remove = h("button", { type: "button", class: "danger" }, "Delete");
   remove.addEventListener("click", async () => {
-    if (!(await confirm({ title: "Delete this item?", detail: ["Its codes and its payload are gone for good: ", data(id, 100)] }))) return;
+    if (
+      !(await confirm({
+        title: "Delete this item?",
+        detail: ["Its codes and its payload are gone for good: ", data(id, 100)],
+      }))
+    )
+      return;
     const deleted = await attempt(() => del(address, { headers: { "If-Match": `"${item.version}"` } }));
     if (!deleted) return;
     done("The item was deleted.");
@@ -31,14 +37,23 @@ export async function page({ path: [, collection, , id], signal }) {
   frame.classList.add("item-picture");
   const search = { query_id: id, limit: NEIGHBOURS };
   const columns = ordered(all, item.databases).map((database) =>
-    column({ collection, body: { ...search, database }, metric: model.metric, series: seriesOf(all)(database), signal }),
+    column({
+      collection,
+      body: { ...search, database },
+      metric: model.metric,
+      series: seriesOf(all)(database),
+      signal,
+    }),
   );
   const node = h(
     "div",
     { class: "page" },
     pageHead(data(title, 160), {
       crumbs: [h("a", { href: link(["collections", collection]) }, data(collection)), " / item"],
-      actions: [h("a", { class: "button", href: alikeLink(collection, id) }, "Search with it"), may("write", collection) && remove].filter(Boolean),
+      actions: [
+        h("a", { class: "button", href: alikeLink(collection, id) }, "Search with it"),
+        may("write", collection) && remove,
+      ].filter(Boolean),
     }),
     h(
       "div",

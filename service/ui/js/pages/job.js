@@ -41,7 +41,10 @@ export async function page({ path: [, id], signal }) {
     });
   }
   const title = `${WORDS[first.kind]} ${first.target}`;
-  const head = pageHead([WORDS[first.kind], " ", data(first.target)], { crumbs: h("a", { href: "#/jobs" }, "Jobs"), actions: [buttons] });
+  const head = pageHead([WORDS[first.kind], " ", data(first.target)], {
+    crumbs: h("a", { href: "#/jobs" }, "Jobs"),
+    actions: [buttons],
+  });
   return { title, node: h("div", { class: "page" }, head, place) };
 }
 
@@ -65,7 +68,8 @@ function content(job) {
       ]),
       result && h("p", {}, "The model: ", h("a", { href: link(["models", model]) }, data(model))),
     ),
-    result?.losses?.length > 1 && panel("Training loss", curve(result.losses, `Training loss over ${result.losses.length} iterations`)),
+    result?.losses?.length > 1 &&
+      panel("Training loss", curve(result.losses, `Training loss over ${result.losses.length} iterations`)),
     result?.evaluation && quality(result),
     panel("Asked for", h("pre", { tabIndex: 0 }, JSON.stringify(job.parameters, null, 2))),
   ].filter(Boolean);

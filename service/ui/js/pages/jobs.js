@@ -21,7 +21,13 @@ export async function page({ signal }) {
   poll(ask, signal).catch((error) => {
     if (!signal.aborted) place.append(problemNote(described(error)));
   });
-  const node = h("div", { class: "page" }, pageHead("Jobs"), place, training(collections.filter(({ keep }) => keep !== "none")));
+  const node = h(
+    "div",
+    { class: "page" },
+    pageHead("Jobs"),
+    place,
+    training(collections.filter(({ keep }) => keep !== "none")),
+  );
   return { title: "Jobs", node };
 }
 
@@ -37,7 +43,11 @@ function list(jobs, again) {
   return h(
     "div",
     {},
-    h("p", { class: "soft small", role: "status" }, running === 0 ? "Nothing is running." : `${running} not ended yet.`),
+    h(
+      "p",
+      { class: "soft small", role: "status" },
+      running === 0 ? "Nothing is running." : `${running} not ended yet.`,
+    ),
     table("Jobs", [["Job"], ["State"], ["Queued"], ["Ended"], [""]], rows),
   );
 }
@@ -45,10 +55,16 @@ function list(jobs, again) {
 function training(collections) {
   const text = "On the features that a collection keeps.";
   if (collections.length === 0) {
-    return panel("Train a model", h("p", { class: "soft" }, text, " There is none that keeps any: make it so when you create it."));
+    return panel(
+      "Train a model",
+      h("p", { class: "soft" }, text, " There is none that keeps any: make it so when you create it."),
+    );
   }
   const name = h("input", { required: true, autocomplete: "off" });
-  const collection = select("collection", collections.map((one) => one.name));
+  const collection = select(
+    "collection",
+    collections.map((one) => one.name),
+  );
   const bits = select("bits", ["8", "16", "24", "32", "48", "64", "96", "128"], "32");
   const metric = select("metric", ["cosine", "euclidean"]);
   const iterations = h("input", { type: "number", min: 1, value: 30 });

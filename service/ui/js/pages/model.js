@@ -16,13 +16,20 @@ export async function page({ path: [, name], signal }) {
   const model = await get(at("models", name), { signal });
   const [collection, trained] = await Promise.all([firstUser(model, signal), trainingOf(model, signal)]);
   const remove = h("button", { type: "button", class: "danger", on: { click: () => removal(model) } }, "Delete");
-  const modalities = Object.entries(model.modalities).map(([modality, { dim, weight }]) => [data(modality), dim, weight]);
+  const modalities = Object.entries(model.modalities).map(([modality, { dim, weight }]) => [
+    data(modality),
+    dim,
+    weight,
+  ]);
   const node = h(
     "div",
     { class: "page" },
     pageHead(data(model.name), {
       crumbs: h("a", { href: "#/models" }, "Models"),
-      actions: [downloadLink(`${at("models", name)}?file=true`, `${name}.ccq`, "Download", attempt), mayAll() && remove].filter(Boolean),
+      actions: [
+        downloadLink(`${at("models", name)}?file=true`, `${name}.ccq`, "Download", attempt),
+        mayAll() && remove,
+      ].filter(Boolean),
     }),
     h(
       "div",

@@ -30,7 +30,9 @@ export async function page({ signal }) {
 }
 
 export const modalityText = (modalities) =>
-  Object.entries(modalities).map(([name, { dim }]) => `${name} (${dim})`).join(", ");
+  Object.entries(modalities)
+    .map(([name, { dim }]) => `${name} (${dim})`)
+    .join(", ");
 
 function upload() {
   const file = h("input", { type: "file", required: true, accept: ".ccq" });
@@ -56,6 +58,12 @@ function upload() {
       h("button", { class: "primary", type: "submit" }, "Upload"),
       wrong,
     ),
-    h("p", { class: "soft small" }, "Or train one on the server, on what a collection keeps: ", h("a", { href: "#/jobs" }, "Jobs"), "."),
+    h(
+      "p",
+      { class: "soft small" },
+      "Or train one on the server, on what a collection keeps: ",
+      h("a", { href: "#/jobs" }, "Jobs"),
+      ".",
+    ),
   );
 }

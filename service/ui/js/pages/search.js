@@ -47,9 +47,20 @@ class Search {
     this.running = new AbortController();
     const names = this.collections.map(({ name }) => name);
     const wanted = query.get("collection");
-    const collection = this.collections.find(({ name }) => name === wanted) ?? this.collections.find(({ state }) => state === "ready") ?? this.collections[0];
+    const collection =
+      this.collections.find(({ name }) => name === wanted) ??
+      this.collections.find(({ state }) => state === "ready") ??
+      this.collections[0];
     const model = this.models.find(({ name }) => name === collection.model);
-    this.form = searchForm({ names, collection, model, encoders: this.encoders, query, before: this.form, submit: (address) => go(address) });
+    this.form = searchForm({
+      names,
+      collection,
+      model,
+      encoders: this.encoders,
+      query,
+      before: this.form,
+      submit: (address) => go(address),
+    });
     this.formPlace.replaceChildren(this.form.node);
     const { signal } = this.running;
     this.results.setAttribute("aria-busy", "true");
@@ -64,7 +75,10 @@ class Search {
 
   async run(collection, signal, model) {
     if (collection.state !== "ready") {
-      const why = collection.state === "loading" ? "It is still being loaded." : "It could not be loaded; the server's log says why.";
+      const why =
+        collection.state === "loading"
+          ? "It is still being loaded."
+          : "It could not be loaded; the server's log says why.";
       this.results.replaceChildren(h("div", { class: "note" }, data(collection.name), ": ", why));
       return;
     }
@@ -122,7 +136,12 @@ class Search {
     this.results.replaceChildren(
       ...(tiles.children.length > 0
         ? [head, tiles, h("div", {}, more)]
-        : [empty(h("p", {}, data(collection.name), " has no items yet."), h("code", {}, "ccq index image=images.npy --ids ids.txt"))]),
+        : [
+            empty(
+              h("p", {}, data(collection.name), " has no items yet."),
+              h("code", {}, "ccq index image=images.npy --ids ids.txt"),
+            ),
+          ]),
     );
   }
 }
@@ -130,8 +149,16 @@ class Search {
 function noCollections() {
   return empty(
     h("p", {}, "There is no collection yet."),
-    may("admin") && h("p", {}, "Upload a model under ", h("a", { href: link(["models"]) }, "Models"), ", then make a collection under ", h("a", { href: link(["collections"]) }, "Collections"), "."),
+    may("admin") &&
+      h(
+        "p",
+        {},
+        "Upload a model under ",
+        h("a", { href: link(["models"]) }, "Models"),
+        ", then make a collection under ",
+        h("a", { href: link(["collections"]) }, "Collections"),
+        ".",
+      ),
     h("p", { class: "small" }, "To look around first: ", h("code", {}, "ccq demo --keep-serving")),
   );
 }
-

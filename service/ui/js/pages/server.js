@@ -46,7 +46,8 @@ export async function page({ signal }) {
 
 function counted(text) {
   const found = samples(text);
-  const sum = (name, fits = () => true) => found.filter((one) => one.name === name && fits(one.labels)).reduce((total, one) => total + one.value, 0);
+  const sum = (name, fits = () => true) =>
+    found.filter((one) => one.name === name && fits(one.labels)).reduce((total, one) => total + one.value, 0);
   const search = ({ route }) => route?.endsWith("/search");
   const searches = sum("ccq_request_seconds_count", search);
   return facts([
@@ -80,7 +81,12 @@ function snapshotList(given) {
         bytes(one.size),
         count(items),
         time(one.created),
-        h("div", { class: "row" }, downloadLink(path, `${one.name}.tar`, "Download", attempt), h("button", { type: "button", class: "small danger", on: { click: remove } }, "Delete")),
+        h(
+          "div",
+          { class: "row" },
+          downloadLink(path, `${one.name}.tar`, "Download", attempt),
+          h("button", { type: "button", class: "small danger", on: { click: remove } }, "Delete"),
+        ),
       ];
     });
     const columns = [["Name"], ["Size", true], ["Items", true], ["Made"], [""]];
@@ -97,12 +103,22 @@ function snapshotList(given) {
     make.disabled = false;
   });
   show(given);
-  return h("div", { class: "stack" }, h("p", { class: "soft small" }, "Copies of everything that the server holds but its keys, made while it serves."), place, h("div", {}, make));
+  return h(
+    "div",
+    { class: "stack" },
+    h("p", { class: "soft small" }, "Copies of everything that the server holds but its keys, made while it serves."),
+    place,
+    h("div", {}, make),
+  );
 }
 
 function limitList(limits) {
   const entries = Object.entries(limits)
     .filter(([, value]) => typeof value !== "object" || value === null)
-    .map(([name, value]) => [name.replaceAll("_", " "), value === null ? "no limit" : name.endsWith("bytes") ? bytes(value) : count(value), true]);
+    .map(([name, value]) => [
+      name.replaceAll("_", " "),
+      value === null ? "no limit" : name.endsWith("bytes") ? bytes(value) : count(value),
+      true,
+    ]);
   return facts(entries);
 }

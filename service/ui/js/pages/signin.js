@@ -18,7 +18,11 @@ export function signInPage(problem, restart) {
     "div",
     { class: "sign-in panel" },
     h("h1", { tabIndex: -1 }, "Sign in"),
-    h("p", { class: "soft" }, "This server needs an API key, or a token. It is kept until you close this tab, and sent to this server alone."),
+    h(
+      "p",
+      { class: "soft" },
+      "This server needs an API key, or a token. It is kept until you close this tab, and sent to this server alone.",
+    ),
     refused && problemNote(problem),
     h(
       "form",
@@ -26,7 +30,12 @@ export function signInPage(problem, restart) {
       h("div", { class: "field" }, h("label", { for: field }, "API key"), input),
       h("button", { class: "primary", type: "submit" }, "Sign in"),
     ),
-    h("p", { class: "small soft" }, "Keys are made on the server: ", h("code", {}, "ccq keys create NAME --scope admin --data DIR")),
+    h(
+      "p",
+      { class: "small soft" },
+      "Keys are made on the server: ",
+      h("code", {}, "ccq keys create NAME --scope admin --data DIR"),
+    ),
   );
   return { title: "Sign in", node };
 }

@@ -42,7 +42,12 @@ export function card(collection, hit, share) {
         h("span", { class: "score" }, bar, score),
       ),
     ),
-    h("div", { class: "card-foot" }, more, h("a", { href: itemLink(collection, hit.id) }, "Item", h("span", { class: "hush" }, " ", data(title, 80)))),
+    h(
+      "div",
+      { class: "card-foot" },
+      more,
+      h("a", { href: itemLink(collection, hit.id) }, "Item", h("span", { class: "hush" }, " ", data(title, 80))),
+    ),
   );
 }
 

@@ -25,7 +25,12 @@ export function column({ collection, body, metric, series, signal, onProblem }) 
   );
   const node = h(
     "section",
-    { class: "column", "aria-label": `Results in ${body.database}`, "aria-busy": "true", data: { database: body.database, series } },
+    {
+      class: "column",
+      "aria-label": `Results in ${body.database}`,
+      "aria-busy": "true",
+      data: { database: body.database, series },
+    },
     h(
       "div",
       { class: "column-head" },

@@ -17,7 +17,11 @@ export function field(label, control, hint) {
 
 /** A choice of names. `texts`: what is shown for a name, where that is something else. */
 export function select(name, options, chosen, texts = {}) {
-  const made = h("select", { name }, options.map((option) => h("option", { value: option }, data(texts[option] ?? option, 80))));
+  const made = h(
+    "select",
+    { name },
+    options.map((option) => h("option", { value: option }, data(texts[option] ?? option, 80))),
+  );
   if (chosen !== undefined && options.includes(chosen)) made.value = chosen;
   return made;
 }
@@ -54,7 +58,9 @@ export function facts(entries) {
   return h(
     "dl",
     { class: "facts" },
-    given.map(([name, value, plain]) => h("div", {}, h("dt", {}, name), h("dd", { class: plain ? "plain" : null }, value))),
+    given.map(([name, value, plain]) =>
+      h("div", {}, h("dt", {}, name), h("dd", { class: plain ? "plain" : null }, value)),
+    ),
   );
 }
 
@@ -83,7 +89,15 @@ export function table(caption, columns, rows) {
       "table",
       {},
       h("caption", { class: "hush" }, caption),
-      h("thead", {}, h("tr", {}, columns.map(([text, number]) => h("th", { scope: "col", class: number ? "number" : null }, text)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map(([text, number]) => h("th", { scope: "col", class: number ? "number" : null }, text)),
+        ),
+      ),
       h(
         "tbody",
         {},

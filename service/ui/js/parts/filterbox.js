@@ -12,7 +12,12 @@ export function filterBox(text) {
   const box = h("textarea", { id, placeholder: EXAMPLE, "aria-describedby": `${id}-fault` });
   box.spellcheck = false;
   box.value = text;
-  const node = h("details", { open: text !== "" }, h("summary", {}, "Filter"), h("div", { class: "field" }, h("label", { for: id }, "Filter, as JSON"), box, faults));
+  const node = h(
+    "details",
+    { open: text !== "" },
+    h("summary", {}, "Filter"),
+    h("div", { class: "field" }, h("label", { for: id }, "Filter, as JSON"), box, faults),
+  );
 
   function mark(content) {
     box.setAttribute("aria-invalid", "true");
@@ -38,7 +43,9 @@ export function filterBox(text) {
 
   /** Show the faults of a problem that are about the filter; whether there are any. */
   function show(problem) {
-    const own = (problem.errors ?? []).filter(({ pointer }) => pointer === "#/filter" || pointer.startsWith("#/filter/"));
+    const own = (problem.errors ?? []).filter(
+      ({ pointer }) => pointer === "#/filter" || pointer.startsWith("#/filter/"),
+    );
     if (own.length > 0) mark(own.map((fault) => faultAt(box.value, fault)));
     return own.length > 0;
   }
@@ -55,6 +62,14 @@ function faultAt(text, { pointer, detail }) {
     {},
     h("span", {}, data(detail, 500), " (at ", data(path || "the filter"), ")"),
     h("br"),
-    h("code", {}, from > 0 && "…", data(text.slice(from, start)), h("mark", {}, data(text.slice(start, end))), data(text.slice(end, to)), to < text.length && "…"),
+    h(
+      "code",
+      {},
+      from > 0 && "…",
+      data(text.slice(from, start)),
+      h("mark", {}, data(text.slice(start, end))),
+      data(text.slice(end, to)),
+      to < text.length && "…",
+    ),
   );
 }

@@ -10,6 +10,16 @@ const PATHS = {
 };
 
 export function icon(name) {
-  const line = { fill: "none", stroke: "currentColor", "stroke-width": 1.8, "stroke-linecap": "round", "stroke-linejoin": "round" };
-  return svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", ...line }, PATHS[name].map((d) => svg("path", { d })));
+  const line = {
+    fill: "none",
+    stroke: "currentColor",
+    "stroke-width": 1.8,
+    "stroke-linecap": "round",
+    "stroke-linejoin": "round",
+  };
+  return svg(
+    "svg",
+    { viewBox: "0 0 24 24", "aria-hidden": "true", ...line },
+    PATHS[name].map((d) => svg("path", { d })),
+  );
 }

@@ -41,23 +41,39 @@ async function mapContent(collection, databases, signal) {
   if (items.length === 0) return [h("p", { class: "soft" }, "There are no items yet.")];
   const key = labelKey(items[0].payload);
   const label = key === null || key.includes(".") ? "" : `&label=${encodeURIComponent(key)}`;
-  const { points, explained, rows } = await get(`${at("collections", collection, "map")}?sample=${SAMPLE}${label}`, { signal });
+  const { points, explained, rows } = await get(`${at("collections", collection, "map")}?sample=${SAMPLE}${label}`, {
+    signal,
+  });
   const series = seriesOf(databases);
   const shown = databases.filter((name) => points.some(({ database }) => database === name));
   const open = ({ id }) => go(itemLink(collection, id));
   const summary = `Map of ${plural(points.length, "code")} of ${collection}, in databases ${shown.join(", ")}`;
   const { node, toggle } = scatter(points, { series, summary, open, signal });
   const legend = shown.map((name) => {
-    const box = check("shown", name, [h("span", { class: `dot-${series(name)}`, "aria-hidden": "true" }), data(name)], true);
+    const box = check(
+      "shown",
+      name,
+      [h("span", { class: `dot-${series(name)}`, "aria-hidden": "true" }), data(name)],
+      true,
+    );
     box.addEventListener("change", (event) => toggle(name, event.target.checked));
     return box;
   });
   const sampled = points.length < rows ? `${count(points.length)} of ${count(rows)} codes` : plural(rows, "code");
   return [
-    h("p", { class: "soft small" }, `${sampled}, as they decode, in the two directions of most spread (${percent(explained[0])} and ${percent(explained[1])} of it).`),
+    h(
+      "p",
+      { class: "soft small" },
+      `${sampled}, as they decode, in the two directions of most spread (${percent(explained[0])} and ${percent(explained[1])} of it).`,
+    ),
     h("div", { class: "row", role: "group", "aria-label": "Databases on the map" }, legend),
     node,
-    h("details", {}, h("summary", {}, `The first ${Math.min(LISTED, points.length)} points as a table`), listed(collection, points)),
+    h(
+      "details",
+      {},
+      h("summary", {}, `The first ${Math.min(LISTED, points.length)} points as a table`),
+      listed(collection, points),
+    ),
   ];
 }
 
@@ -82,7 +98,11 @@ async function usageContent(collection, signal) {
     return [String(i + 1), `${used} of ${counts.length}`, `${entropy(counts).toFixed(2)} of 8`, strip(sorted)];
   });
   return [
-    h("p", { class: "soft small" }, `Over ${plural(rows, "code")}. The nearer to 8 bits, the more evenly the codewords are used, and the more a byte tells. Strips: codewords from the most used to the least.`),
+    h(
+      "p",
+      { class: "soft small" },
+      `Over ${plural(rows, "code")}. The nearer to 8 bits, the more evenly the codewords are used, and the more a byte tells. Strips: codewords from the most used to the least.`,
+    ),
     table("Codewords in use, by codebook", [["Codebook"], ["Used"], ["Bits"], ["Share of each codeword"]], lines),
   ];
 }

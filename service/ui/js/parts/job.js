@@ -11,7 +11,13 @@ export const ended = ({ state }) => state !== "queued" && state !== "running";
 /** State and progress. */
 export function jobState(job) {
   const { progress, state } = job;
-  if (state !== "running" || !progress) return h("span", {}, pill(job.cancelling ? "cancelling" : state), job.error && [" ", h("span", { class: "small" }, data(job.error.detail, 160))]);
+  if (state !== "running" || !progress)
+    return h(
+      "span",
+      {},
+      pill(job.cancelling ? "cancelling" : state),
+      job.error && [" ", h("span", { class: "small" }, data(job.error.detail, 160))],
+    );
   const { phase, fraction, done, total, seconds_left: left } = progress;
   const bar = h("progress", { max: 1, "aria-label": `Progress: ${phase}` });
   if (fraction !== null) bar.value = fraction;
@@ -19,7 +25,18 @@ export function jobState(job) {
   return h(
     "div",
     { class: "stack" },
-    h("div", { class: "row" }, pill(job.cancelling ? "cancelling" : state), h("span", { class: "small soft number" }, data(phase), ` ${far}`, left === null ? "" : `, about ${duration(left)} left`)),
+    h(
+      "div",
+      { class: "row" },
+      pill(job.cancelling ? "cancelling" : state),
+      h(
+        "span",
+        { class: "small soft number" },
+        data(phase),
+        ` ${far}`,
+        left === null ? "" : `, about ${duration(left)} left`,
+      ),
+    ),
     bar,
   );
 }
@@ -28,12 +45,23 @@ export function jobState(job) {
 export function jobActions(job, again, { kind = "" } = {}) {
   const over = ended(job);
   const act = async () => {
-    const sure = over || (await confirm({ title: "Cancel this job?", detail: "What it has done so far is lost.", action: "Cancel the job" }));
+    const sure =
+      over ||
+      (await confirm({
+        title: "Cancel this job?",
+        detail: "What it has done so far is lost.",
+        action: "Cancel the job",
+      }));
     if (sure && (await attempt(() => del(at("jobs", job.id))))) {
       button.blur();
       await attempt(again);
     }
   };
-  const button = h("button", { type: "button", class: kind, disabled: job.cancelling, on: { click: act } }, over ? "Forget" : "Cancel", h("span", { class: "hush" }, " ", data(job.target)));
+  const button = h(
+    "button",
+    { type: "button", class: kind, disabled: job.cancelling, on: { click: act } },
+    over ? "Forget" : "Cancel",
+    h("span", { class: "hush" }, " ", data(job.target)),
+  );
   return button;
 }

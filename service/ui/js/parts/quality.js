@@ -12,10 +12,21 @@ export function quality({ evaluation, held_out: heldOut }) {
     codes.mean_rank.toFixed(1),
     percent(floats.recall_at_10, 1),
   ]);
-  const columns = [["Query → database"], ["First", true], ["Among 10", true], ["Among 100", true], ["Mean rank", true], ["Among 10, by floats", true]];
+  const columns = [
+    ["Query → database"],
+    ["First", true],
+    ["Among 10", true],
+    ["Among 100", true],
+    ["Mean rank", true],
+    ["Among 10, by floats", true],
+  ];
   return panel(
     "Held-out quality",
-    h("p", { class: "soft small" }, `How often ${count(heldOut)} objects that it was not trained on find themselves in the other modality, by codes.`),
+    h(
+      "p",
+      { class: "soft small" },
+      `How often ${count(heldOut)} objects that it was not trained on find themselves in the other modality, by codes.`,
+    ),
     table("Held-out quality", columns, rows),
   );
 }

@@ -5,7 +5,8 @@ const REACH = 18; // how near the pointer has to be, in pixels
 const EDGE = 22;
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-const isSign = (label) => label !== null && label.length <= 24 && !/^[\x00-\x7f]*$/.test(label) && [...graphemes.segment(label)].length === 1;
+const isSign = (label) =>
+  label !== null && label.length <= 24 && !/^[\x00-\x7f]*$/.test(label) && [...graphemes.segment(label)].length === 1;
 
 /** The points as a picture. `series`: number of the colour of each database; `open`: what a click on a point does. */
 export function scatter(points, { series, summary, open, signal }) {

@@ -33,14 +33,26 @@ export function searchForm({ names, collection, model, encoders, query, before, 
     features: query.get("features") ?? (query.has("long") ? (before?.state.features ?? "") : ""),
     picture: query.has("long") ? (before?.state.picture ?? null) : null,
   };
-  const limit = h("input", { type: "number", min: 1, max: 1000, value: query.get("limit") ?? LIMIT, name: "limit", class: "limit" });
+  const limit = h("input", {
+    type: "number",
+    min: 1,
+    max: 1000,
+    value: query.get("limit") ?? LIMIT,
+    name: "limit",
+    class: "limit",
+  });
   const filter = filterBox(query.get("filter") ?? "");
   const all = Object.keys(collection.databases ?? {});
   const chosen = query.getAll("database").filter((name) => all.includes(name));
   const boxes = all.map((name) => check("database", name, name, chosen.length === 0 || chosen.includes(name)));
   const choice = select("collection", names, collection.name);
   choice.addEventListener("change", () => submit(link(["search"], { collection: choice.value })));
-  const ways = [words && ["words", "Words"], pictures && ["picture", "Picture"], ["item", "Item"], ["features", "Features"]];
+  const ways = [
+    words && ["words", "Words"],
+    pictures && ["picture", "Picture"],
+    ["item", "Item"],
+    ["features", "Features"],
+  ];
   const controls = inputs(by, state, modalities); // the first beside the choice, others below
   const wrong = h("div", { class: "fault", role: "alert" });
   const node = h(
@@ -67,7 +79,11 @@ export function searchForm({ names, collection, model, encoders, query, before, 
     filter.node,
   );
 
-  const ticked = () => boxes.map((box) => box.querySelector("input")).filter((box) => box.checked).map((box) => box.value);
+  const ticked = () =>
+    boxes
+      .map((box) => box.querySelector("input"))
+      .filter((box) => box.checked)
+      .map((box) => box.value);
 
   /** What stays whatever is searched by. */
   function kept() {
@@ -113,7 +129,13 @@ export function searchForm({ names, collection, model, encoders, query, before, 
 /** The fields for what is searched by. */
 function inputs(by, state, modalities) {
   const text = { autocomplete: "off" };
-  if (by === "words") return [field("Words", h("input", { ...text, type: "search", name: "words", value: state.words, placeholder: "red fruit" }))];
+  if (by === "words")
+    return [
+      field(
+        "Words",
+        h("input", { ...text, type: "search", name: "words", value: state.words, placeholder: "red fruit" }),
+      ),
+    ];
   if (by === "picture") return [field("Picture", h("input", { type: "file", name: "picture", accept: "image/*" }))];
   if (by === "features") {
     const box = h("textarea", { name: "features", rows: 3, placeholder: "[0.12, -0.4, …] or base64 of float32" });
@@ -121,7 +143,12 @@ function inputs(by, state, modalities) {
     box.spellcheck = false;
     return [field("Modality", select("modality", modalities, state.modality)), field("Features", box)];
   }
-  return [field("Id of an item", h("input", { ...text, name: "item", value: state.item, placeholder: "or click an item below" }))];
+  return [
+    field(
+      "Id of an item",
+      h("input", { ...text, name: "item", value: state.item, placeholder: "or click an item below" }),
+    ),
+  ];
 }
 
 /** What the fields hold; of a file its bytes in base64, those of before if none was chosen. */
