@@ -89,14 +89,14 @@ def test_more_results_come_page_by_page(visit):
 def test_features_are_pasted_and_a_filter_holds(visit, server, emoji):
     items, _ = emoji
     page = visit.open("#/search?collection=emoji&by=features")
-    page.get_by_label("Modality").select_option("text")
-    page.get_by_label("Features", exact=True).last.fill(json.dumps(as_float32(items.features["text"][7])))
+    page.get_by_label("Features of text").fill(json.dumps(as_float32(items.features["text"][7])))
+    page.get_by_label("Features of image").fill(emoji_item(items, 8)["features"]["image"])
     page.get_by_text("Filter", exact=True).click()
     page.get_by_label("Filter, as JSON").fill('{"must": [{"key": "group", "match": {"value": "Animals & Nature"}}]}')
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.locator("[data-database=image] .card")).to_have_count(12)
     body = {
-        "query": {"text": emoji_item(items, 7)["features"]["text"]},
+        "query": {name: emoji_item(items, row)["features"][name] for name, row in (("text", 7), ("image", 8))},
         "filter": {"must": [{"key": "group", "match": {"value": "Animals & Nature"}}]},
         "database": "image",
         "limit": 12,
@@ -118,8 +118,11 @@ def test_faults_are_shown_where_they_are(visit):
     page.get_by_label("Filter, as JSON").fill("{")
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.locator(".fault", has_text="This is no JSON").first).to_be_visible()
-    visit.open("#/search?collection=emoji&by=features&modality=image&features=%5B1%2C2%5D")
+    visit.open("#/search?collection=emoji&by=features&features.image=%5B1%2C2%5D")
     expect(page.get_by_role("alert").filter(has_text="expected 128 numbers, got 2").first).to_be_visible()
+    page.get_by_label("Features of text").fill("[1, 2")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator(".fault", has_text="Features of text: expected a JSON list of numbers")).to_be_visible()
     visit.open("#/collections/nowhere")
     expect(page.get_by_role("alert")).to_contain_text("There is no such collection")
 
