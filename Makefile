@@ -4,14 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test lint types unit emulated openapi client dist clean
+.PHONY: help install demo test lint types unit emulated openapi client docs docs-serve figures dist clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
 
 install: $(READY)  ## virtual environment with the project and its tools
@@ -39,6 +39,15 @@ openapi: $(READY)  ## write openapi/openapi.json anew from the app
 
 client: $(READY)  ## write the client without coroutines anew from that with them
 	$(BIN)/python -P ccq_client/generate.py
+
+docs: $(READY)  ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: $(READY)  ## the same on http://127.0.0.1:8001, made anew while it is written
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --strict --dev-addr 127.0.0.1:8001
+
+figures: $(READY)  ## draw the figures of docs/images anew
+	$(BIN)/python -m docsite.figures
 
 dist: $(READY)  ## wheel, tried in an empty environment
 	rm -rf build/dist && $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .
