@@ -49,11 +49,11 @@ docs-serve: $(READY)  ## the same on http://127.0.0.1:8001, made anew while it i
 figures: $(READY)  ## draw the figures of docs/images anew
 	$(BIN)/python -m docsite.figures
 
-dist: $(READY)  ## wheel, tried in an empty environment
-	rm -rf build/dist && $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .
+dist: $(READY)  ## sdist and wheel, the wheel tried in an empty environment
+	rm -rf build/dist && $(BIN)/python -m build --outdir build/dist .
 	rm -rf build/empty && $(PYTHON) -m venv build/empty
 	build/empty/bin/python -m pip install --quiet --disable-pip-version-check build/dist/*.whl
-	cd build && empty/bin/ccq --version && empty/bin/ccq demo
+	cd build && empty/bin/python -P ../tests/installed.py && empty/bin/ccq --version && empty/bin/ccq demo
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -76,9 +76,14 @@ def space(model: CCQ, emoji: EmojiDataset) -> Figure:
     units = [z / np.linalg.norm(z, axis=1, keepdims=True) for z in (pictures, words)]
     own = np.einsum("nd,nd->n", *units)
     others = np.einsum("nd,nd->n", units[0], np.roll(units[1], 901, axis=0))
-    for values, color, label in ((others, GREY, "picture and the words of another"), (own, GREEN, "and its own words")):
+    for values, color, label in (
+        (others, GREY, "a picture, words of another"),
+        (own, GREEN, "a picture, its own words"),
+    ):
         right.hist(values, bins=60, range=(-1, 1), color=color, alpha=0.75, label=label)
-    right.set(xlabel="cosine in the shared space", ylabel="emoji", title="pairs are near, strangers are not")
+    right.set(
+        ylim=(0, 215), xlabel="cosine in the shared space", ylabel="emoji", title="pairs are near, strangers are not"
+    )
     right.legend(loc="upper left", fontsize=8)
     return figure
 
