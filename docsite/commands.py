@@ -9,9 +9,10 @@ import click
 from ccq_cli.main import VERBS, main
 
 INTRO = """\
-# Command line
+# All verbs and options
 
-Made from the commands themselves at every build of these pages: each is what `ccq VERB --help` says.
+How verbs go together is in [The command line](../cli.md). This page is made from
+the commands themselves whenever these pages are built: each is what `ccq VERB --help` says.
 Input files are described in [File formats](files.md), the variables of `ccq serve` in
 [Settings](../service.md#settings). Every error is one line on standard error, and exit status 1; a wrong
 call is status 2.

@@ -1,7 +1,7 @@
 """Tries an installed package, away from the checkout: `make dist` runs it in an empty environment with `python -P`.
 
-What a test of the checkout cannot see is a file that was not packed. So this asks for one of each kind: the model of the
-library, the service over its client in one process, and the pages that the service gives to browsers, if it has any.
+What a test of the checkout cannot see is a file that was not packed. So this asks for one of each kind: the model of
+the library, the service over its client in one process, and the pages it has for browsers, if there are any.
 """
 
 import importlib.util
