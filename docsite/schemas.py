@@ -31,9 +31,9 @@ def type_of(schema: Json) -> str:
         return " or ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
     match schema.get("type"):
         case "array":
-            return f"list of {type_of(schema.get('items', {}))}"
+            return f"list of {_inner(schema.get('items', {}))}"
         case "object" if isinstance(schema.get("additionalProperties"), dict):
-            return f"object of {type_of(schema['additionalProperties'])}"
+            return f"object of {_inner(schema['additionalProperties'])}"
         case "string" if schema.get("format") == "binary":
             return "bytes"
         case str() as name:
@@ -42,6 +42,12 @@ def type_of(schema: Json) -> str:
             return " or ".join(names)
         case _:
             return "any JSON"
+
+
+def _inner(schema: Json) -> str:
+    """The type of what a list or an object holds, in brackets where it is one of several."""
+    words = type_of(schema)
+    return f"({words})" if " or " in words else words
 
 
 def _bounds(schema: Json) -> str:

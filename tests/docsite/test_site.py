@@ -8,7 +8,7 @@ import ccq_client
 import ccq_core
 from ccq_cli.main import VERBS
 from docsite.hooks import relinked
-from tests.documents import DOCS, pages
+from tests.documents import pages
 
 
 class Page(HTMLParser):
@@ -78,8 +78,3 @@ def test_links_that_leave_the_documents_are_turned():
     assert relinked("[a](docs/service.md)", "README.md", "index.md") == "[a](service.md)"
     assert relinked("[a](https://example.org/docs/)", "README.md", "index.md") == "[a](https://example.org/docs/)"
     assert relinked("[a](../no/such.py)", "docs/client.md", "client.md") == "[a](../no/such.py)"
-
-
-def test_figures_that_are_shown_are_those_that_are_drawn():
-    text = (DOCS / "explanation/method.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"images/([\w-]+\.svg)", text)) == {path.name for path in (DOCS / "images").glob("*.svg")}
