@@ -1,5 +1,6 @@
 """The site: it builds, its links and anchors lead somewhere, and it asks nobody else for anything."""
 
+import html
 import re
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
@@ -78,3 +79,11 @@ def test_links_that_leave_the_documents_are_turned():
     assert relinked("[a](docs/service.md)", "README.md", "index.md") == "[a](service.md)"
     assert relinked("[a](https://example.org/docs/)", "README.md", "index.md") == "[a](https://example.org/docs/)"
     assert relinked("[a](../no/such.py)", "docs/client.md", "client.md") == "[a](../no/such.py)"
+
+
+def test_parameters_that_are_described_together_have_their_own_defaults(site):
+    text = (site / "reference/python-client.html").read_text(encoding="utf-8")
+    plain = " ".join(html.unescape(re.sub(r"<[^>]+>", "", text)).split())
+    assert "limit (int, default: 10 )" in plain
+    assert "offset (int, default: 0 )" in plain
+    assert "offset (int, default: 10 )" not in plain
