@@ -1,4 +1,4 @@
-"""Fixtures: the site as MkDocs builds it, and the service."""
+"""Fixtures: the site as MkDocs builds it."""
 
 import os
 import subprocess
@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.documents import ROOT
-from tests.service.conftest import bare  # noqa: F401
 
 
 @pytest.fixture(scope="session")
