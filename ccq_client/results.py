@@ -245,6 +245,8 @@ class Collection:
         ``ready``, ``loading`` or ``failed``.
     items, databases:
         How many items there are, and in each database; None until it is loaded.
+    code_bytes:
+        Memory that its codes take, in bytes; None until it is loaded.
     """
 
     name: str
@@ -252,6 +254,7 @@ class Collection:
     state: str
     items: int | None
     databases: dict[str, int] | None
+    code_bytes: int | None = None
     indexes: tuple[str, ...] = ()
     keep: str = "none"
     encoders: dict[str, str] = field(default_factory=dict)
@@ -291,6 +294,10 @@ class Model:
         Those of a collection with this model.
     collections:
         Names of the collections that use it.
+    dim:
+        Dimension of its latent space.
+    losses:
+        Training loss after each iteration.
     """
 
     name: str
@@ -302,6 +309,8 @@ class Model:
     modalities: dict[str, Modality]
     databases: tuple[str, ...]
     collections: tuple[str, ...]
+    dim: int | None = None
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
