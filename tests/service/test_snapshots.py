@@ -100,7 +100,11 @@ def test_what_is_restored_is_what_there_was(filled, tmp_path):
         assert listed(again) == before
         assert again.ok("POST", "/search", query)["results"] == hits
         assert again.ok("GET", "/collections") == {"collections": [
-            {**found, **({"items": 59} if found["name"] == "default" else {}), **{key: again_of[key] for key in ("databases", "code_bytes")}}
+            {
+                **found,
+                **({"items": 59} if found["name"] == "default" else {}),
+                **{key: again_of[key] for key in ("databases", "code_bytes")},
+            }
             for found, again_of in zip(
                 filled.ok("GET", "/collections")["collections"],
                 again.ok("GET", "/collections")["collections"],
