@@ -70,12 +70,8 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             **https,
         )
         server = _Server(config, _url(listener, "https" if https else "http"), settings.ui)
-        # All that is there by now stays. Python's collector, which stops everything while it looks at everything, need
-        # not look at that again: it took 60 milliseconds every few seconds.
-        gc.collect()
-        gc.freeze()
         # Requests run beside each other: threads of the matrix library besides would only wait for one another.
-        with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
+        with _ended_by_signals(server), threadpool_limits(1, user_api="blas"), _collector_spared():
             server.run(sockets=[listener])
 
 
@@ -100,6 +96,20 @@ class _Server(uvicorn.Server):
             return
         for task in list(self.server_state.tasks):
             task.get_loop().call_soon_threadsafe(task.cancel)
+
+
+@contextmanager
+def _collector_spared() -> Iterator[None]:
+    """Let Python's collector leave alone what is there by now, which stays.
+
+    It stops everything while it looks at everything: 60 milliseconds, every few seconds.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()  # for the end of the process, which frees all
 
 
 @contextmanager
