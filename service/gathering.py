@@ -20,9 +20,8 @@ from functools import cached_property
 from service import deadline, metrics, requestid
 from service.collection import Collection
 from service.errors import RequestTimeoutError, WouldTakeLongError
-from service.filter_cache import FilterCache
 from service.responses import Json
-from service.searching import Answer, search_together
+from service.searching import Answer, Caches, search_together
 from service.settings import Settings
 from service.workers import Workers
 
@@ -98,7 +97,7 @@ class Gathering:
     def __init__(self, workers: Workers, settings: Settings) -> None:
         self._workers = workers
         self._settings = settings
-        self._filters = FilterCache(settings.filter_cache_bytes)
+        self._caches = Caches.of(settings)
         self._queue: deque[_Waiting] = deque()
         self._busy = 0
         self._looking = False
@@ -161,7 +160,7 @@ class Gathering:
         started = time.monotonic()
         bodies = [waiting.body for waiting in together]
         try:
-            for i, answer in search_together(together[0].collection, bodies, self._settings, self._filters, quick=True):
+            for i, answer in search_together(together[0].collection, bodies, self._settings, self._caches, quick=True):
                 if not isinstance(answer, WouldTakeLongError):
                     together[i].answer(answer if isinstance(answer, Exception) else Found.of(answer))
         except WouldTakeLongError:
@@ -196,7 +195,7 @@ class Gathering:
         requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
         bodies = [waiting.body for waiting in together]
         try:
-            await self._workers.run(_search, together[0].collection, bodies, self._settings, self._filters, hand_over)
+            await self._workers.run(_search, together[0].collection, bodies, self._settings, self._caches, hand_over)
         except Exception as error:
             for waiting in together:
                 waiting.answer(error)
@@ -223,8 +222,8 @@ def _search(
     collection: Collection,
     bodies: list[bytes],
     settings: Settings,
-    filters: FilterCache,
+    caches: Caches,
     hand_over: Callable[[int, Found | Exception], None],
 ) -> None:
-    for i, answer in search_together(collection, bodies, settings, filters):
+    for i, answer in search_together(collection, bodies, settings, caches):
         hand_over(i, answer if isinstance(answer, Exception) else Found.of(answer))

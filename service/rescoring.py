@@ -6,17 +6,20 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ccq_core import CCQ
-from ccq_core.features import Float32
 from ccq_core.model import PAIR
-from ccq_core.scan import Keys
 from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, StorageError
+from service.latents import LatentCache, Latents
 from service.ranking import Job, Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Seqs, Snapshot
 from service.tables import View
+
+# A matrix library may sum otherwise for another number of rows. For whole blocks of these it does not: then an item's
+# latent vector is the same whatever others are looked at.
+_ROWS = 64
 
 
 def check_rescoring(request: SearchRequest, collection: Collection) -> None:
@@ -39,6 +42,7 @@ def rescored(
     collection: Collection,
     view: View,
     snapshot: Snapshot,
+    cache: LatentCache,
 ) -> list[Ranking]:
     """The rows of the ranking of each query in the order of their exact distances in the latent space.
 
@@ -47,12 +51,21 @@ def rescored(
     StorageError
         Kept features are missing or damaged.
     """
-    wanted = np.unique(np.concatenate([ranking.seqs for ranking in rankings]))
-    latents = _latents(wanted, job.databases, collection, view.coder.model, snapshot)
+    wanted = [_seqs(rankings, source) for source in range(len(job.databases))]
+    starts = np.cumsum([0, *map(len, wanted)])
+    latents = Latents.joined(
+        [
+            _latents(seqs, name, collection, view, snapshot, cache)
+            for name, seqs in zip(job.databases, wanted, strict=True)
+        ]
+    )
     found = []
     for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
-        z = latents[ranking.databases, np.searchsorted(wanted, ranking.seqs)].astype(np.float64)
-        keys, distances, scores = _distances(z, point, job.tables.metric)
+        rows = np.empty(len(ranking), dtype=np.intp)
+        for source, seqs in enumerate(wanted):
+            here = ranking.databases == source
+            rows[here] = starts[source] + np.searchsorted(seqs, ranking.seqs[here])
+        keys, distances, scores = latents.take(rows).distances(point, job.tables.metric)
         order = np.lexsort((ranking.databases, ranking.seqs, keys))
         if least_score is not None:
             order = order[scores[order] >= least_score]
@@ -69,31 +82,35 @@ def rescored(
     return found
 
 
-def _distances(z: Keys, point: Keys, metric: str) -> tuple[Keys, Float32, Float32]:
-    """Keys, distances and scores of latent vectors z (k, D) for a query (D,), both float64."""
-    if metric == "cosine":
-        lengths = np.linalg.norm(z, axis=1) * np.linalg.norm(point)
-        keys = -np.divide(z @ point, lengths, out=np.zeros(len(z)), where=lengths > 0)
-        distances = np.clip(1.0 + keys, 0.0, 2.0).astype(np.float32)
-        return keys, distances, 1 - distances
-    keys = np.square(z - point).sum(axis=1)
-    distances = keys.astype(np.float32)
-    return keys, distances, 0 - distances
+def _seqs(rankings: Sequence[Ranking], source: int) -> Seqs:
+    """The items that any of the rankings has from one database; ascending."""
+    return np.unique(np.concatenate([ranking.seqs[ranking.databases == source] for ranking in rankings]))
 
 
-def _latents(seqs: Seqs, databases: Sequence[str], collection: Collection, model: CCQ, snapshot: Snapshot) -> Float32:
-    """Latent vectors (databases, n, D) of items."""
-    layout = collection.kept
+def _latents(
+    seqs: Seqs, database: str, collection: Collection, view: View, snapshot: Snapshot, cache: LatentCache
+) -> Latents:
+    """Latent vectors (n, D) of items in one database."""
+    record, model = view.coder.record, view.coder.model
+    key = record.number, record.generation, database
+    dim = model.codebooks_.shape[2]
+    return cache.find(
+        key, view.tables[database].rows, dim, seqs, lambda some: _read(some, database, collection, view, snapshot)
+    )
+
+
+def _read(seqs: Seqs, database: str, collection: Collection, view: View, snapshot: Snapshot) -> Latents:
+    """Latent vectors of items, from the features that are kept of them."""
+    layout, model = collection.kept, view.coder.model
     if layout is None:  # `check_rescoring` has seen to it
         raise RuntimeError("nothing is kept")
     records = dict(snapshot.kept(seqs.tolist()))
     if len(records) != len(seqs):
         raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index the items again")
-    features = layout.unpack([records[seq] for seq in seqs.tolist()], None if PAIR in databases else databases)
-    arrays = features.arrays
-    if PAIR not in databases:
-        return np.stack([model.project({name: arrays[name]}) for name in databases])
-    everything = {
-        name: np.where(features.present[name][:, None], array, np.float32(np.nan)) for name, array in arrays.items()
+    features = layout.unpack([records[seq] for seq in seqs.tolist()], None if database == PAIR else [database])
+    rows: NDArray[np.intp] = np.minimum(np.arange(-(-len(seqs) // _ROWS) * _ROWS), len(seqs) - 1)
+    arrays = {
+        name: np.where(features.present[name][:, None], array, np.float32(np.nan))[rows]
+        for name, array in features.arrays.items()
     }
-    return np.stack([model.project(everything if name == PAIR else {name: arrays[name]}) for name in databases])
+    return Latents.of(model.project(arrays)[: len(seqs)])

@@ -26,6 +26,7 @@ from service.filters import Predicate, compile_filter
 from service.grouping import form_groups, rows_to_group
 from service.hits import read_hits
 from service.items import took_ms
+from service.latents import LatentCache
 from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
 from service.query import Query, spell
@@ -51,11 +52,32 @@ class Answer:
     queries: int
 
 
+@dataclass(frozen=True)
+class Caches:
+    """What searches keep for those that come later.
+
+    Attributes
+    ----------
+    filters:
+        What filters matched.
+    latents:
+        What results are ranked anew by.
+    """
+
+    filters: FilterCache
+    latents: LatentCache
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Empty, of the sizes that are set."""
+        return cls(FilterCache(settings.filter_cache_bytes), LatentCache(settings.rescore_cache_bytes))
+
+
 def search_together(
     collection: Collection,
     bodies: Sequence[bytes],
     settings: Settings,
-    filters: FilterCache,
+    caches: Caches,
     *,
     quick: bool = False,
 ) -> Iterator[tuple[int, Answer | Exception]]:
@@ -63,8 +85,8 @@ def search_together(
 
     Parameters
     ----------
-    filters:
-        What filters matched before.
+    caches:
+        What was found before.
     quick:
         Neither wait for a writer, nor read all payloads, nor use an encoder: raise WouldTakeLongError, or yield it for
         a request, instead.
@@ -99,10 +121,10 @@ def search_together(
             jobs: dict[int, Job] = {}
             for (i, search), points in zip(searches.items(), spelled, strict=True):
                 with _kept(wrong, i):
-                    jobs[i] = search.job(points, view, snapshot, filters)
+                    jobs[i] = search.job(points, view, snapshot, caches)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
                 with _kept(wrong, i):
-                    yield i, searches[i].answer(jobs[i], rankings, view, snapshot, start)
+                    yield i, searches[i].answer(jobs[i], rankings, view, snapshot, caches, start)
     yield from wrong.items()
 
 
@@ -154,7 +176,7 @@ class _Search:
         encoders = self.collection.encoders
         return replace(self, query=self.query.encoded(encoders)) if encoders else self
 
-    def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot, filters: FilterCache) -> Job:
+    def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot, caches: Caches) -> Job:
         if isinstance(spelled, CoreInputError):
             raise spelled
         request = self.request
@@ -173,28 +195,36 @@ class _Search:
             latents,
             self.databases,
             limit,
-            None if self.predicate is None else self._matching(self.predicate, snapshot, filters),
+            None if self.predicate is None else self._matching(self.predicate, snapshot, caches),
             stored,
             None if request.rescore else self._least_score,
         )
 
-    def _matching(self, predicate: Predicate, snapshot: Snapshot, filters: FilterCache) -> Seqs:
+    def _matching(self, predicate: Predicate, snapshot: Snapshot, caches: Caches) -> Seqs:
         key = self.collection.record.number, snapshot.version, predicate.text
-        return filters.find(key, lambda: predicate.seqs(snapshot))
+        return caches.filters.find(key, lambda: predicate.seqs(snapshot))
 
     @property
     def _least_score(self) -> np.float32 | None:
         threshold = self.request.score_threshold
         return None if threshold is None else least_float32(threshold)
 
-    def answer(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, start: float) -> Answer:
-        reply = {**self._reply(job, rankings, view, snapshot), "took_ms": took_ms(start)}
+    def answer(
+        self,
+        job: Job,
+        rankings: Sequence[Ranking],
+        view: View,
+        snapshot: Snapshot,
+        caches: Caches,
+        start: float,
+    ) -> Answer:
+        reply = {**self._reply(job, rankings, view, snapshot, caches), "took_ms": took_ms(start)}
         return Answer(reply, self.request.limit, len(rankings))
 
-    def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot) -> Reply:
+    def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, caches: Caches) -> Reply:
         if self.request.rescore:
             first, end = self.request.offset, self.request.offset + self.request.limit
-            anew = rescored(rankings, job, self._least_score, self.collection, view, snapshot)
+            anew = rescored(rankings, job, self._least_score, self.collection, view, snapshot, caches.latents)
             rankings = [ranking.take(slice(first, end)) for ranking in anew]
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}

@@ -152,6 +152,12 @@ class Settings(BaseSettings):
         description="Memory for what filters matched: the same filter is answered from there until the collection "
         "changes.",
     )
+    rescore_cache_bytes: int = Field(
+        default=256 * _MIB,
+        ge=0,
+        description="Memory for what results are ranked anew by (`rescore`), for items that were looked at before: two "
+        "bytes a latent dimension and 12 more for each, which is taken as it fills.",
+    )
     max_rows_at_once: int = Field(
         default=100_000_000,
         ge=0,

@@ -345,6 +345,7 @@ NO_LIMITS = {
     "snapshot_keep",
     "page_cache_bytes",
     "filter_cache_bytes",
+    "rescore_cache_bytes",
     "jobs_keep",
     "training_threads",
 }

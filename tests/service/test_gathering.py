@@ -10,10 +10,9 @@ import pytest
 import service.gathering
 import service.store.snapshot
 from service.errors import ReplyTooLargeError
-from service.filter_cache import FilterCache
 from service.gathering import MOST_TOGETHER, Gathering
 from service.responses import Json
-from service.searching import search_together
+from service.searching import Caches, search_together
 from service.settings import Settings
 from service.workers import Workers
 from tests.service.harness import InProcess, features, fill
@@ -155,7 +154,9 @@ def test_a_reply_that_is_too_large_is_no_matter_of_the_others(tmp_path):
     small, large = (
         orjson.dumps({"query": features(1), "database": "image", "limit": n, "with_payload": False}) for n in (1, 40)
     )
-    answers = dict(search_together(collection, [small, large, small, large, small], service.settings, FilterCache(0)))
+    answers = dict(
+        search_together(collection, [small, large, small, large, small], service.settings, Caches.of(service.settings))
+    )
     service.close()
     assert [isinstance(answers[i], ReplyTooLargeError) for i in range(5)] == [False, True] * 2 + [False]
     assert answers[0].reply["results"] == answers[2].reply["results"] == answers[4].reply["results"]

@@ -11,9 +11,8 @@ from ccq_core import CCQ
 from ccq_core.table import CodeTable
 from service import errors, indexing
 from service.collection import Collection
-from service.filter_cache import FilterCache
 from service.indexing import prepare_items, store_items
-from service.searching import search_together
+from service.searching import Caches, search_together
 from tests.core.conftest import make_pairs
 from tests.service.harness import assert_problem
 from tests.service.reencoded import (
@@ -188,7 +187,7 @@ def test_every_search_is_of_one_model_while_they_change(keeping, small):
     some = list(range(2, N, 3))
     fixed = [f"item-{i}" for i in some]
     wanted = {i: [_distances(i, some, model) for model in MODELS] for i in some}
-    filters = FilterCache(1 << 20)
+    caches = Caches.of(keeping.settings)
     stop, wrong, rounds = threading.Event(), [], {"search": 0, "write": 0}
 
     def again(name, work):
@@ -203,7 +202,7 @@ def test_every_search_is_of_one_model_while_they_change(keeping, small):
     def look(rng):
         i = rng.choice(some)
         body = {"query": exact(i), "database": "pair", "limit": 1000, "filter": {"must": [{"ids": fixed}]}}
-        ((_, answer),) = search_together(collection, [orjson.dumps(body)], keeping.settings, filters)
+        ((_, answer),) = search_together(collection, [orjson.dumps(body)], keeping.settings, caches)
         if isinstance(answer, Exception):
             raise answer
         got = {hit["id"]: hit["distance"] for hit in answer.reply["results"]}

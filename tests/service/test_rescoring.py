@@ -78,6 +78,30 @@ def test_pages_thresholds_batches_and_several_databases(kept):
     assert {hit["id"] for hit in only} == {"item-3", "item-4"}
 
 
+def test_what_is_in_memory_makes_no_difference(tmp_path):
+    """Without a cache, with one for a few rows that push each other out, and with one for all: the same replies."""
+    replies = []
+    for size in (0, 700, 1 << 20):
+        service = InProcess(tmp_path / str(size), rescore_cache_bytes=size)
+        service.create("other")
+        service.put("/collections/default", {"model": "tiny", "keep": "int8"})
+        service.ok("POST", "/index", {"items": [item(i, *(["image"] if i % 5 == 0 else [])) for i in range(N)]})
+        found = []
+        for turn in range(2):
+            for metric in ("cosine", "euclidean"):
+                for database in ("image", "text", "pair", ["pair", "text"], ["image", "text", "pair"]):
+                    for limit in (1, 3, 20):
+                        both = {"database": database, "metric": metric, "limit": limit, "oversampling": 7}
+                        found.append(search(service, query=features(150 + limit), **both))
+                        found.append(search(service, queries=[features(i) for i in range(150, 155)], **both))
+            if turn == 0:  # the same items anew are others
+                service.ok("POST", "/index", {"items": [item(i) for i in range(0, N, 7)]})
+                service.ok("POST", "/items/delete", {"ids": ["item-1", "item-2"]})
+        replies.append(found)
+        service.close()
+    assert replies[0] == replies[1] == replies[2]
+
+
 def test_what_is_kept_follows_writes_and_restarts(tmp_path):
     service = InProcess(tmp_path / "data")
     service.create("other")
@@ -148,6 +172,7 @@ def test_records_hold_features_of_any_magnitude(kind, magnitude):
 
 
 def test_damaged_records_are_told(kept):
+    kept.restart()  # nothing is in memory yet
     store = kept.app.state.runtime.store
     record = kept.catalog.entry("default").record
     damage = f"UPDATE kept_{record.number} SET data = substr(data, 1, 20) WHERE seq = 5"
