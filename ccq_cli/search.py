@@ -28,7 +28,12 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 @click.argument("query", nargs=-1)
 @click.option("--words", multiple=True, metavar="NAME=TEXT", help="A text, for which the service has an encoder.")
 @click.option("--row", type=click.IntRange(0), default=0, show_default=True, help="Row of the arrays to search with.")
-@click.option("--database", multiple=True, help="image, text, pair, ...; given several times: one merged ranking.")
+@click.option(
+    "--database",
+    multiple=True,
+    help="image, text, pair, ...; several times: one merged ranking. By default pair, where items with several "
+    "modalities are.",
+)
 @click.option("--unlike", multiple=True, metavar="ITEM", help="A stored item to search away from; may be repeated.")
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="How many results, or groups.")
 @click.option("--offset", type=click.IntRange(0), default=0, help="How many to pass over.")

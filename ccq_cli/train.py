@@ -84,8 +84,8 @@ def _train_here(data: tuple[str, ...], output: str, batch_rows: int | None, opti
     rows = model.objects_ or 0
     if rows < 10 * K * model.bits // 8:
         err.print(
-            f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well, "
-            "`ccq evaluate` tells"
+            f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well; "
+            'see "Choosing bits" in the documentation'
         )
     err.print(
         f"{output}: {model.bits} bits, {' + '.join(f'{n} ({p})' for n, p in model.dims.items())}, "

@@ -47,4 +47,5 @@ def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except InvalidInputError:
         raise
     except Exception as error:  # from EOFError to TokenError
-        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({error})") from None
+        reason = "" if "allow_pickle" in str(error) else f" ({error})"  # NumPy would advise to execute what is in it
+        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file{reason}") from None

@@ -107,6 +107,7 @@ def spoiled(value):
         ({"ids": ["a", 1.5, "c"]}, "got 1.5"),
         ({"ids": ["a", "\udcff", "c"]}, "valid Unicode"),
         ({"payloads": [{}]}, "payloads: expected 3"),
+        ({"payloads": {"a": 1, "b": 2, "c": 3}}, "payloads: expected a list, one for each of 3 rows, got dict"),
         ({"if_versions": [0, 0, 0, 0]}, "if_versions: expected 3"),
         ({"payloads": [{}, {"a": {1, 2}}, {}]}, "row 1 cannot be written as JSON"),
         ({"features": {}}, "expected arrays by modality"),
