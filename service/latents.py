@@ -103,8 +103,10 @@ class LatentCache:
         seqs:
             (n,) distinct sequence numbers.
         work:
-            What gives the latent vectors of some of these, ascending as they are in `seqs`.
+            What gives the latent vectors of some of these, at least one, in the order of `seqs`.
         """
+        if not len(seqs):
+            return Latents(np.empty((0, dim), dtype=np.int16), np.empty(0, dtype=np.float32))
         with self._lock:
             places = self._of(key, items, dim)
             if places is None:

@@ -75,7 +75,7 @@ def test_what_was_looked_at_is_not_read_again():
     assert asked.find(9, 4, 1) == [4]
     assert asked.find(1, 4, 5, 9) == []
     assert asked.find(1, 4, key=(1, 2, "image")) == [1, 4], "of another generation"
-    assert asked.find() == []
+    assert asked.find() == asked.find(key=(9, 9, "text")) == []
 
 
 def test_of_no_bytes_it_keeps_nothing():

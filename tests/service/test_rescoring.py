@@ -102,6 +102,13 @@ def test_what_is_in_memory_makes_no_difference(tmp_path):
     assert replies[0] == replies[1] == replies[2]
 
 
+@pytest.mark.parametrize("database", ["image", ["image", "pair"]])
+def test_where_nothing_matches_nothing_is_found(kept, database):
+    nothing = {"database": database, "filter": {"must": [{"ids": ["no-such-item"]}]}}
+    assert search(kept, query=features(1), **nothing) == []
+    assert search(kept, queries=[features(1), features(2)], **nothing) == [[], []]
+
+
 def test_what_is_kept_follows_writes_and_restarts(tmp_path):
     service = InProcess(tmp_path / "data")
     service.create("other")
