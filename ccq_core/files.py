@@ -47,5 +47,6 @@ def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except InvalidInputError:
         raise
     except Exception as error:  # from EOFError to TokenError
-        reason = "" if "allow_pickle" in str(error) else f" ({error})"  # NumPy would advise to execute what is in it
-        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file{reason}") from None
+        # NumPy would advise to execute what it takes for Python objects, which any file is that is none of its own.
+        reason = "it is of another kind, or holds Python objects" if "allow_pickle" in str(error) else error
+        raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({reason})") from None

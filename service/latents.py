@@ -31,7 +31,8 @@ _LEAST_ROWS = 1024
 class Latents:
     """Latent vectors (n, D) in 16 bits a number.
 
-    That is finer than any features are kept, and what a search finds is the same whether they were in memory or not.
+    A number is wrong by at most 1/65534 of the largest of its vector. All are rounded, those in memory and those that
+    were just read, so what a search finds does not depend on what is in memory.
 
     Attributes
     ----------
@@ -54,8 +55,6 @@ class Latents:
     @classmethod
     def joined(cls, several: Sequence[Latents]) -> Self:
         """The rows of all, one after the other."""
-        if len(several) == 1:
-            return cls(several[0].numbers, several[0].scales)
         return cls(np.concatenate([one.numbers for one in several]), np.concatenate([one.scales for one in several]))
 
     def __len__(self) -> int:
@@ -103,10 +102,8 @@ class LatentCache:
         seqs:
             (n,) distinct sequence numbers.
         work:
-            What gives the latent vectors of some of these, at least one, in the order of `seqs`.
+            What gives the latent vectors of some of these, in the order of `seqs`.
         """
-        if not len(seqs):
-            return Latents(np.empty((0, dim), dtype=np.int16), np.empty(0, dtype=np.float32))
         with self._lock:
             places = self._of(key, items, dim)
             if places is None:

@@ -19,7 +19,7 @@ from service.tables import View
 
 # A matrix library may sum otherwise for another number of rows. For whole blocks of these it does not: then an item's
 # latent vector is the same whatever others are looked at.
-_ROWS = 64
+_BLOCK = 64
 
 
 def check_rescoring(request: SearchRequest, collection: Collection) -> None:
@@ -108,7 +108,7 @@ def _read(seqs: Seqs, database: str, collection: Collection, view: View, snapsho
     if len(records) != len(seqs):
         raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index the items again")
     features = layout.unpack([records[seq] for seq in seqs.tolist()], None if database == PAIR else [database])
-    rows: NDArray[np.intp] = np.minimum(np.arange(-(-len(seqs) // _ROWS) * _ROWS), len(seqs) - 1)
+    rows: NDArray[np.intp] = np.minimum(np.arange(-(-len(seqs) // _BLOCK) * _BLOCK), len(seqs) - 1)
     arrays = {
         name: np.where(features.present[name][:, None], array, np.float32(np.nan))[rows]
         for name, array in features.arrays.items()

@@ -29,8 +29,9 @@ def writes_behind(log: Path, frames: int) -> int:
     sound = _is_sound(header)
     page_size = int.from_bytes(header[8:12], "big") if sound else 4096
     found = np.memmap(log, np.uint8, "r", _HEADER)
-    count = len(found) // (_FRAME.itemsize + page_size)
-    table = found[: count * (_FRAME.itemsize + page_size)].reshape(count, -1)[frames:, : _FRAME.itemsize]
+    size = _FRAME.itemsize + page_size
+    count = len(found) // size
+    table = found[: count * size].reshape(count, size)[frames:, : _FRAME.itemsize]
     heads = np.ascontiguousarray(table).view(_FRAME).ravel()
     ours = heads["salt"] == int.from_bytes(header[16:24], "big") if sound else heads["salt"] != 0
     return int(np.count_nonzero(ours & (heads["size"] != 0)))

@@ -63,6 +63,17 @@ def test_a_write_that_was_cut_short_is_none(used):
     store.close()
 
 
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 1727, 32 + 24 + 4095])
+def test_a_log_without_one_whole_frame_has_no_write(used, length):
+    """As a machine leaves it that died during the first write to it."""
+    log = used / LOG_NAME
+    log.write_bytes(log.read_bytes()[:length])
+    store = SQLiteStore(used)
+    store.put_model("next", b"x")
+    assert [model.name for model in store.models()][-1] == "next"
+    store.close()
+
+
 def test_what_stands_behind_in_a_log_that_was_begun_anew_is_none(tmp_path):
     """A log is written from its beginning again once it is in the database: behind that, old writes remain."""
     store = SQLiteStore(tmp_path / "live")

@@ -135,7 +135,7 @@ def test_evaluate_a_trained_model_and_metric(dataset, model_file):
         (["train", "image", "-o", "m.ccq"], "No such file"),
         (["train", "image=a.npy", "text", "-o", "m.ccq"], "NAME=FILE.npy"),
         (["info", "broken.ccq"], "broken.ccq: no CCQ model"),
-        (["evaluate", "broken.ccq"], "not a readable .npz file\n"),
+        (["evaluate", "broken.ccq"], "not a readable .npz file (it is of another kind, or holds Python objects)"),
         (["frobnicate"], "No such command"),
         (["health", "--url", "http://127.0.0.1:1"], "ccq serve"),
     ],

@@ -53,6 +53,20 @@ def test_all_codes_become_those_of_the_other_model(keeping, small):
     assert_problem(keeping.delete("/models/other"), 409, "model_in_use")
 
 
+def test_what_results_were_ranked_anew_by_is_forgotten(keeping, small):
+    def found():
+        asked = {"query": exact(7), "database": ["image", "pair"], "limit": 40, "rescore": True}
+        return [(hit["id"], hit["distance"]) for hit in search(keeping, **asked)]
+
+    before = found()
+    assert found() == before  # from memory
+    encode_anew(keeping, "other")
+    after = found()
+    assert after != before
+    keeping.restart()  # nothing is in memory
+    assert found() == after
+
+
 def test_there_and_back_and_there(keeping, small):
     before = search(keeping, query=exact(7))
     for model in ("other", "tiny", "other"):

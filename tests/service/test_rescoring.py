@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ccq_core import CCQ
 from ccq_core.features import check_features
 from service.kept import KeptLayout
 from tests.service.harness import DIMS, MODEL, PAIRS, InProcess, assert_problem, features, item
@@ -67,6 +68,12 @@ def test_pages_thresholds_batches_and_several_databases(kept):
     assert [(hit["id"], hit["database"]) for hit in whole[5:]] == [
         (hit["id"], hit["database"]) for hit in search(kept, **query, offset=5, limit=7)
     ]
+    alone = {
+        (hit["id"], name): hit["distance"]
+        for name in query["database"]
+        for hit in search(kept, **{**query, "database": name}, limit=N)
+    }
+    assert all(hit["distance"] == alone[hit["id"], hit["database"]] for hit in whole)
     least = whole[6]["score"]
     assert search(kept, **query, limit=12, score_threshold=least) == [hit for hit in whole if hit["score"] >= least]
     both = search(
@@ -100,6 +107,23 @@ def test_what_is_in_memory_makes_no_difference(tmp_path):
         replies.append(found)
         service.close()
     assert replies[0] == replies[1] == replies[2]
+
+
+def test_a_distance_does_not_depend_on_the_other_candidates(tmp_path):
+    """Though a matrix library sums wide features otherwise for another number of rows."""
+    x = np.random.default_rng(0).standard_normal((150, 700)).astype(np.float32)
+    service = InProcess(tmp_path / "data", rescore_cache_bytes=0)
+    model = CCQ(bits=16, dim=32, preprocess="none", iterations=2, effort=0).fit({"v": x}).to_bytes()
+    assert service.request("PUT", "/models/wide", content=model).status_code == 201
+    service.put("/collections/default", {"model": "wide", "keep": "float16"})
+    service.ok(
+        "POST", "/index", {"items": [{"id": str(i), "features": {"v": row.tolist()}} for i, row in enumerate(x)]}
+    )
+    seen = {}
+    for limit in range(1, 100):
+        for hit in search(service, query={"v": x[0].tolist()}, limit=limit, oversampling=1, database="v"):
+            assert seen.setdefault(hit["id"], hit["distance"]) == hit["distance"]
+    service.close()
 
 
 @pytest.mark.parametrize("database", ["image", ["image", "pair"]])
