@@ -29,6 +29,7 @@ def scan(m: int, n: int, queries: int, k: int, dim: int) -> dict[str, float] | N
     faiss = _faiss()
     if faiss is None:
         return None
+    dim = -(-dim // (2 * m)) * 2 * m  # IndexPQ takes multiples alone; a scan does not depend on it
     rng = np.random.default_rng(0)
     training = rng.standard_normal((4096, dim)).astype(np.float32)
     rq = faiss.IndexResidualQuantizer(dim, m, 8, faiss.METRIC_L2, faiss.AdditiveQuantizer.ST_norm_qint8)

@@ -1,4 +1,4 @@
-from numpy import bool_, float32, float64, int64, uint8, uint32, uint64
+from numpy import bool_, float32, float64, int16, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 class Rows:
@@ -39,4 +39,12 @@ def distance_tables(
 def filter_rows(
     codes: NDArray[uint8], tables: NDArray[uint8], limit: int, level: str, norms: bool = True
 ) -> NDArray[uint32]: ...
+def vector_keys(
+    numbers: NDArray[int16],
+    scales: NDArray[float32],
+    rows: NDArray[int64],
+    point: NDArray[float64],
+    cosine: bool,
+    level: str,
+) -> NDArray[float64]: ...
 def read(rows: Rows, level: str) -> int: ...

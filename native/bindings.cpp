@@ -180,6 +180,25 @@ nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>,
     return owned(std::move(rows), {found});
 }
 
+using Numbers = nb::ndarray<const std::int16_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Point = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::object vector_keys(Numbers numbers, Levels scales, Labels rows, Point point, bool cosine, const std::string& level) {
+    const ccq::Kernels* const kernels = kernels_named(level);
+    const std::size_t n = rows.shape(0);
+    if (scales.shape(0) != numbers.shape(0) || point.shape(0) != numbers.shape(1))
+        throw std::invalid_argument("expected scales of shape (n,) and a point of shape (dim,) for numbers of shape (n, dim)");
+    for (std::size_t i = 0; i < n; ++i)
+        if (rows.data()[i] < 0 || (std::uint64_t)rows.data()[i] >= numbers.shape(0))
+            throw std::invalid_argument("rows: expected numbers of rows that there are");
+    auto keys = std::make_unique<double[]>(n + 1);
+    {
+        nb::gil_scoped_release release;
+        kernels->vector_keys({numbers.data(), scales.data(), numbers.shape(1)}, rows.data(), n, point.data(), cosine, keys.get());
+    }
+    return owned(std::move(keys), {n});
+}
+
 std::uint64_t read_rows(const Rows& rows, const std::string& level) {
     const ccq::Kernels* const kernels = kernels_named(level);
     nb::gil_scoped_release release;
@@ -235,5 +254,6 @@ NB_MODULE(_native, m) {
           "level"_a);
     m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a.none(), "z"_a, "cosine"_a, "level"_a);
     m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a, "norms"_a = true);
+    m.def("vector_keys", &vector_keys, "numbers"_a, "scales"_a, "rows"_a, "point"_a, "cosine"_a, "level"_a);
     m.def("read", &read_rows, "rows"_a, "level"_a);
 }

@@ -58,6 +58,17 @@ using Products = void (*)(const float* z, std::size_t dim, const float* block, f
 // Read every byte and do next to nothing with it: what any scan of them must take.
 using Read = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t n);
 
+// Latent vectors [n][dim], a number being a part of its row's scale.
+struct Vectors {
+    const std::int16_t* numbers;
+    const float* scales;
+    std::size_t dim;
+};
+
+// Keys of some of them for a query's: squared Euclidean distances or negated cosines, 0 where a vector has no direction.
+using VectorKeys = void (*)(const Vectors& vectors, const std::int64_t* rows, std::size_t n, const double* point, bool cosine,
+                            double* keys);
+
 struct Batch {
     int width;                           // 16, 32 or 64
     int from;                            // the number of queries from which it pays
@@ -75,6 +86,7 @@ struct Kernels {
     Sums sums;
     AtMost at_most;
     Products products;
+    VectorKeys vector_keys;
     Read read;
 };
 

@@ -19,6 +19,7 @@ namespace {
 #include "emit.inl"
 #include "costs.inl"
 #include "read.inl"
+#include "vectors.inl"
 #include "tables.inl"
 
 inline __m256i load(const std::uint8_t* p) { return _mm256_loadu_si256((const __m256i*)p); }

@@ -17,6 +17,7 @@ namespace {
 #include "emit.inl"
 #include "costs.inl"
 #include "read.inl"
+#include "vectors.inl"
 #include "tables.inl"
 
 // Entries of a 256-byte table for 64 codes.

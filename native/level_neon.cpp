@@ -14,6 +14,7 @@ namespace {
 #include "emit.inl"
 #include "costs.inl"
 #include "read.inl"
+#include "vectors.inl"
 #include "tables.inl"
 
 inline uint8x16_t look_up(uint8x16_t codes, const uint8x16x4_t* t) {

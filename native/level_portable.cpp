@@ -18,6 +18,7 @@ namespace {
 #include "emit.inl"
 #include "costs.inl"
 #include "read.inl"
+#include "vectors.inl"
 #include "tables.inl"
 
 template <int P>

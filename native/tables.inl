@@ -29,6 +29,7 @@ constexpr ccq::Kernels make_kernels(const char* name, ccq::Prepare prepare, int 
                    CostsOf::sums,
                    CostsOf::costs_at_most,
                    CostsOf::products,
+                   vector_keys,
                    read_all<Wide>};
     fill_filters(k.filter, planes);
     return k;

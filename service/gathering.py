@@ -104,6 +104,10 @@ class Gathering:
         self._threads_until = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def close(self) -> None:
+        """End what goes on between searches."""
+        self._caches.warming.close()
+
     async def search(self, collection: Collection, body: bytes) -> Found:
         """The reply to a `SearchRequest`; raises what `search_together` yields or raises."""
         waiting = _Waiting(collection, body)

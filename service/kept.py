@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccq_core import CCQ
 from ccq_core.features import FeatureSet, Float32
+from ccq_core.latents import Latents
+from ccq_core.model import PAIR
 from service.errors import StorageError
 
 KINDS = ("float16", "int8")
 _MOST = {"float16": np.float32(1), "int8": np.float32(127)}
 _DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 _SCALE = np.dtype("<f4")
+# A matrix library may sum otherwise for another number of rows. For whole blocks of these it does not: then an item's
+# latent vector is the same whatever others are looked at.
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,31 @@ class KeptLayout:
                     present[name][rows] = True
                 at = end
         return FeatureSet(arrays, present, n)
+
+    def latents(self, records: Sequence[bytes], database: str, model: CCQ) -> tuple[NDArray[np.bool_], Latents]:
+        """Latent vectors of items in one database.
+
+        Returns
+        -------
+        (n,) bool: which items have a modality that counts there; and the latent vectors of these, each the same
+        whatever the others.
+
+        Raises
+        ------
+        StorageError
+            As `unpack`.
+        """
+        features = self.unpack(records, None if database == PAIR else [database])
+        has = np.any(list(features.present.values()), axis=0)
+        rows = np.flatnonzero(has)
+        if not len(rows):
+            return has, Latents.empty(0, model.codebooks_.shape[2])
+        padded = rows[np.minimum(np.arange(-(-len(rows) // _BLOCK) * _BLOCK), len(rows) - 1)]
+        arrays = {
+            name: np.where(features.present[name][padded, None], array[padded], np.float32(np.nan))
+            for name, array in features.arrays.items()
+        }
+        return has, Latents.of(model.project(arrays)[: len(rows)])
 
     def _bytes(self, dim: int) -> int:
         return _SCALE.itemsize + dim * _DTYPES[self.kind].itemsize

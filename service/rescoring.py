@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccq_core.model import PAIR
+from ccq_core.latents import Latents
 from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, StorageError
-from service.latents import LatentCache, Latents
 from service.ranking import Job, Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Seqs, Snapshot
 from service.tables import View
-
-# A matrix library may sum otherwise for another number of rows. For whole blocks of these it does not: then an item's
-# latent vector is the same whatever others are looked at.
-_BLOCK = 64
+from service.warming import Warming, latent_key
 
 
 def check_rescoring(request: SearchRequest, collection: Collection) -> None:
@@ -42,7 +38,7 @@ def rescored(
     collection: Collection,
     view: View,
     snapshot: Snapshot,
-    cache: LatentCache,
+    warming: Warming,
 ) -> list[Ranking]:
     """The rows of the ranking of each query in the order of their exact distances in the latent space.
 
@@ -51,66 +47,42 @@ def rescored(
     StorageError
         Kept features are missing or damaged.
     """
-    wanted = [_seqs(rankings, source) for source in range(len(job.databases))]
-    starts = np.cumsum([0, *map(len, wanted)])
-    latents = Latents.joined(
-        [
-            _latents(seqs, name, collection, view, snapshot, cache)
-            for name, seqs in zip(job.databases, wanted, strict=True)
-        ]
-    )
+    metric = job.tables.metric
     found = []
     for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
-        rows = np.empty(len(ranking), dtype=np.intp)
-        for source, seqs in enumerate(wanted):
-            here = ranking.databases == source
-            rows[here] = starts[source] + np.searchsorted(seqs, ranking.seqs[here])
-        keys, distances, scores = latents.take(rows).distances(point, job.tables.metric)
-        order = np.lexsort((ranking.databases, ranking.seqs, keys))
-        if least_score is not None:
-            order = order[scores[order] >= least_score]
-        found.append(
-            Ranking(
-                ranking.seqs[order],
-                ranking.databases[order],
-                keys[order],
-                distances[order],
-                scores[order],
-                ranking.complete,
+        keys = np.empty(len(ranking))
+        for source, database in enumerate(job.databases):
+            here = slice(None) if len(job.databases) == 1 else ranking.databases == source
+            keys[here] = warming.cache.keys(
+                latent_key(view.coder, database),
+                view.tables[database].rows,
+                ranking.seqs[here],
+                point,
+                metric,
+                partial(_read, database=database, collection=collection, view=view, snapshot=snapshot, warming=warming),
             )
-        )
+        order = np.argsort(keys)
+        if np.any(np.diff(keys[order]) == 0):  # rare, and three times the work
+            order = np.lexsort((ranking.databases, ranking.seqs, keys))
+        keys = keys[order]
+        distances = (np.clip(1 + keys, 0, 2) if metric == "cosine" else keys).astype(np.float32)
+        scores = 1 - distances if metric == "cosine" else 0 - distances
+        anew = Ranking(ranking.seqs[order], ranking.databases[order], keys, distances, scores, ranking.complete)
+        found.append(anew if least_score is None else anew.take(np.flatnonzero(scores >= least_score)))
     return found
 
 
-def _seqs(rankings: Sequence[Ranking], source: int) -> Seqs:
-    """The items that any of the rankings has from one database; ascending."""
-    return np.unique(np.concatenate([ranking.seqs[ranking.databases == source] for ranking in rankings]))
-
-
-def _latents(
-    seqs: Seqs, database: str, collection: Collection, view: View, snapshot: Snapshot, cache: LatentCache
+def _read(
+    seqs: Seqs, *, database: str, collection: Collection, view: View, snapshot: Snapshot, warming: Warming
 ) -> Latents:
-    """Latent vectors (n, D) of items in one database."""
-    record, model = view.coder.record, view.coder.model
-    key = record.number, record.generation, database
-    dim = model.codebooks_.shape[2]
-    return cache.find(
-        key, view.tables[database].rows, dim, seqs, lambda some: _read(some, database, collection, view, snapshot)
-    )
-
-
-def _read(seqs: Seqs, database: str, collection: Collection, view: View, snapshot: Snapshot) -> Latents:
     """Latent vectors of items, from the features that are kept of them."""
-    layout, model = collection.kept, view.coder.model
+    layout, coder = collection.kept, view.coder
     if layout is None:  # `check_rescoring` has seen to it
         raise RuntimeError("nothing is kept")
+    warming.begin(latent_key(coder, database), collection, coder, int(seqs.max()))
     records = dict(snapshot.kept(seqs.tolist()))
-    if len(records) != len(seqs):
-        raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index the items again")
-    features = layout.unpack([records[seq] for seq in seqs.tolist()], None if database == PAIR else [database])
-    rows: NDArray[np.intp] = np.minimum(np.arange(-(-len(seqs) // _BLOCK) * _BLOCK), len(seqs) - 1)
-    arrays = {
-        name: np.where(features.present[name][:, None], array, np.float32(np.nan))[rows]
-        for name, array in features.arrays.items()
-    }
-    return Latents.of(model.project(arrays)[: len(seqs)])
+    if len(records) == len(seqs):
+        has, latents = layout.latents([records[seq] for seq in seqs.tolist()], database, coder.model)
+        if has.all():
+            return latents
+    raise StorageError(f"collection {collection.record.name!r}: kept features are missing; index the items again")

@@ -105,7 +105,8 @@ class Runtime:
         self.jobs.start()
 
     def close(self) -> None:
-        """Interrupt the job, end loading, give up the snapshot, finish the write in progress, let go of it all."""
+        """End what goes on in the background, finish the write in progress, let go of it all."""
+        self.searches.close()
         self.jobs.close()
         self.catalog.stop()
         self.snapshots.close()

@@ -36,6 +36,7 @@ from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import Seqs, Snapshot
 from service.tables import View
+from service.warming import Warming
 
 _QUICK_ROWS = 200
 _QUICK_EXAMPLES = 16
@@ -60,17 +61,17 @@ class Caches:
     ----------
     filters:
         What filters matched.
-    latents:
-        What results are ranked anew by.
+    warming:
+        What results are ranked anew by, and what reads it ahead.
     """
 
     filters: FilterCache
-    latents: LatentCache
+    warming: Warming
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Empty, of the sizes that are set."""
-        return cls(FilterCache(settings.filter_cache_bytes), LatentCache(settings.rescore_cache_bytes))
+        return cls(FilterCache(settings.filter_cache_bytes), Warming(LatentCache(settings.rescore_cache_bytes)))
 
 
 def search_together(
@@ -224,7 +225,7 @@ class _Search:
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, caches: Caches) -> Reply:
         if self.request.rescore:
             first, end = self.request.offset, self.request.offset + self.request.limit
-            anew = rescored(rankings, job, self._least_score, self.collection, view, snapshot, caches.latents)
+            anew = rescored(rankings, job, self._least_score, self.collection, view, snapshot, caches.warming)
             rankings = [ranking.take(slice(first, end)) for ranking in anew]
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}

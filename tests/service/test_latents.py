@@ -1,20 +1,27 @@
-"""Latent vectors in memory: how they are rounded, and what the cache keeps of them."""
+"""Latent vectors in memory: what the cache keeps of them."""
 
 import threading
 
 import numpy as np
 import pytest
 
-from service.latents import LatentCache, Latents
+from ccq_core.latents import Latents
+from service.latents import LatentCache
 
 DIM = 6
 ROW = 2 * DIM + 12
 KEY = (1, 1, "image")
+POINT = np.zeros(DIM)
 
 
 def latents(seqs, dim=DIM):
     """Rows that tell whose they are."""
     return Latents(np.repeat(seqs[:, None], dim, axis=1).astype(np.int16) % 1000, np.asarray(seqs, dtype=np.float32))
+
+
+def check(keys, seqs):
+    """Whether these are the keys of exactly these items."""
+    assert np.array_equal(keys, latents(seqs).keys(np.arange(len(seqs)), POINT, "euclidean"))
 
 
 class Asked:
@@ -30,43 +37,13 @@ class Asked:
             return latents(some)
 
         wanted = np.array(seqs, dtype=np.int64)
-        found = self.cache.find(key, items, DIM, wanted, work)
-        assert np.array_equal(found.scales, wanted)
-        assert np.array_equal(found.numbers, latents(wanted).numbers)
+        check(self.cache.keys(key, items, wanted, POINT, "euclidean", work), wanted)
         missing, self.missing = self.missing, []
         return missing
 
     @property
     def nbytes(self):
         return sum(places.nbytes for places in self.cache._places.values())
-
-
-@pytest.mark.parametrize("magnitude", [0.0, 1e-38, 1e-20, 1.0, 1e15])
-def test_rounding_is_finer_than_what_is_kept(magnitude):
-    z = (magnitude * np.random.default_rng(0).standard_normal((100, 16))).astype(np.float32)
-    z[3] = 0
-    rounded = Latents.of(z)
-    again = rounded.numbers * rounded.scales[:, None].astype(np.float64)
-    largest = np.abs(z).max(axis=1, keepdims=True)
-    assert (np.abs(again - z) <= 0.51 / 32767 * largest + 5e-41).all()
-    assert np.isfinite(rounded.scales).all()
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_distances_are_those_of_the_vectors(metric):
-    rng = np.random.default_rng(1)
-    z, point = rng.standard_normal((50, 16)).astype(np.float32), rng.standard_normal(16)
-    z[7] = 0
-    keys, distances, scores = Latents.of(z).distances(point, metric)
-    if metric == "cosine":
-        lengths = np.linalg.norm(z, axis=1) * np.linalg.norm(point)
-        wanted = 1 - np.divide(z @ point, lengths, out=np.zeros(50), where=lengths > 0)
-        assert np.array_equal(scores, 1 - distances)
-    else:
-        wanted = np.square(z - point).sum(axis=1)
-        assert np.array_equal(scores, -distances)
-    assert distances == pytest.approx(wanted, rel=3e-5, abs=1e-4)
-    assert np.array_equal(np.argsort(keys, kind="stable"), np.lexsort((np.arange(50), keys)))
 
 
 def test_what_was_looked_at_is_not_read_again():
@@ -113,6 +90,33 @@ def test_places_grow_with_the_collection_up_to_the_bound():
     assert sizes == [1024, 1024, 2050, 2050, 5000, 5000, 5000]
 
 
+def test_what_is_filled_in_order_is_not_read():
+    asked = Asked(200 * ROW)
+    first, others = np.arange(1, 40), np.arange(40, 100)
+    assert asked.cache.through(KEY) is None, "before anything is looked at"
+    asked.find(3)
+    assert asked.cache.through(KEY) == 0
+    assert not asked.cache.fill(KEY, 5, 39, first, latents(first)), "what lies between would be missing"
+    assert asked.cache.fill(KEY, 0, 39, first, latents(first))
+    assert asked.cache.fill(KEY, 39, 120, others, latents(others))
+    assert asked.cache.through(KEY) == 120
+    assert asked.find(1, 39, 40, 99, 100) == [100]
+    assert asked.find(3, items=201) == [], "not all fit now, but what is there stays"
+    assert asked.cache.through(KEY) is None
+    assert not asked.cache.fill(KEY, 120, 121, others, latents(others))
+    assert asked.find(3) == []
+    assert asked.cache.through(KEY) == 120
+
+
+def test_places_made_anew_are_filled_anew():
+    asked = Asked(1 << 20)
+    seqs = np.arange(1, 100)
+    asked.find(3)
+    assert asked.cache.fill(KEY, 0, 99, seqs, latents(seqs))
+    assert asked.find(3, items=5000) == [3]
+    assert asked.cache.through(KEY) == 0
+
+
 def test_a_failure_is_not_kept():
     asked = Asked(1 << 20)
 
@@ -120,7 +124,7 @@ def test_a_failure_is_not_kept():
         raise OSError("the disk")
 
     with pytest.raises(OSError, match="the disk"):
-        asked.cache.find(KEY, 10, DIM, np.array([1, 2]), fails)
+        asked.cache.keys(KEY, 10, np.array([1, 2]), POINT, "cosine", fails)
     assert asked.find(1, 2) == [1, 2]
 
 
@@ -133,9 +137,7 @@ def test_threads_may_share_it():
             for _ in range(1500):
                 seqs = rng.choice(np.arange(1, 800), 20, replace=False)
                 key = (int(rng.integers(3)), 0, "text")
-                found = asked.cache.find(key, 800, DIM, seqs, latents)
-                assert np.array_equal(found.scales, seqs)
-                assert np.array_equal(found.numbers, latents(seqs).numbers)
+                check(asked.cache.keys(key, 800, seqs, POINT, "euclidean", latents), seqs)
         except Exception as error:
             wrong.append(error)
 
