@@ -155,8 +155,9 @@ class Settings(BaseSettings):
     rescore_cache_bytes: int = Field(
         default=256 * _MIB,
         ge=0,
-        description="Memory for what results are ranked anew by (`rescore`), for items that were looked at before: two "
-        "bytes a latent dimension and 12 more for each, which is taken as it fills.",
+        description="Memory for what results are ranked anew by (`rescore`): two bytes a latent dimension and 12 more "
+        "for each item in a database, taken from the first such search on. The default holds a million items of 128 "
+        "dimensions; with less than all need, such searches read from disk, and are several times slower.",
     )
     max_rows_at_once: int = Field(
         default=100_000_000,
