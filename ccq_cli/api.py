@@ -1,7 +1,8 @@
-"""What the verbs that talk to a running service share: options, connections, and problems as one readable error."""
+"""What the verbs that talk to a running service share: options and connections."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import click
 import httpx
 
 from ccq_cli.console import err
-from ccq_client import ApiError, CCQError, Client, Retries, TransportError
+from ccq_client import Client, Retries
 from ccq_client.retrying import Clock
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -20,21 +21,44 @@ _TRIES = 30
 _PATIENCE_SECONDS = 3600.0
 _TOLD_SECONDS = 2.0
 
+
+class ServiceUrl(click.ParamType[str]):
+    """The root of a service. Its scheme has to be given: a key must not go over plain HTTP unasked."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not re.match(r"https?://[^/]", text, re.IGNORECASE):
+            host = re.sub(r"^([a-z+]+:)?/+", "", text, flags=re.IGNORECASE) or "127.0.0.1:8000"
+            self.fail(f"{text!r}: expected http:// or https:// and a host, as in http://{host}", param, ctx)
+        return text
+
+
 API_KEY = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")
 """The option that says who asks."""
+URL = click.option(
+    "--url",
+    envvar="CCQ_URL",
+    type=ServiceUrl(),
+    default=DEFAULT_URL,
+    show_default=True,
+    help="The service; otherwise that of the variable CCQ_URL.",
+)
+"""The option that says where the service is."""
 
 
 def service_options(function: Function) -> Function:
     """Add the options that say which service is meant, and who asks."""
     function = API_KEY(function)
-    return click.option("--url", envvar="CCQ_URL", default=DEFAULT_URL, show_default=True, help="The service.")(
-        function
-    )
+    return URL(function)
 
 
 def collection_option(function: Function) -> Function:
     """Add the option that says which collection is meant."""
-    return click.option("--collection", default="default", show_default=True)(function)
+    return click.option(
+        "--collection", default="default", show_default=True, help="The collection, or an alias of it."
+    )(function)
 
 
 def connect(url: str, key: str | None = None, retries: Retries | None = None) -> Client:
@@ -65,17 +89,6 @@ def connect_for_long(url: str, key: str | None, stop: threading.Event | None = N
     clock = _Patience(stop or threading.Event())
     with connect(url, key, Retries(_TRIES - 1, first=0.1, total=_PATIENCE_SECONDS, clock=clock)) as client:
         yield client
-
-
-def in_words(error: CCQError) -> str:
-    """What the client raises, for people at a terminal."""
-    match error:
-        case ApiError(code=code, status=status) if code != "unknown":
-            return f"{status} {error}"
-        case TransportError(arrived=False, passing=True):
-            return f"{error}; start one with `ccq serve`"
-        case _:
-            return str(error)
 
 
 class _Patience(Clock):

@@ -17,8 +17,9 @@ from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from ccq_cli.api import connect, in_words
+from ccq_cli.api import connect
 from ccq_cli.console import err, out, training_progress
+from ccq_cli.words import in_words
 from ccq_client import CCQError as ClientError
 from ccq_client import Client, Hits
 from ccq_core import CCQ

@@ -66,7 +66,7 @@ class Service:
 
     def __init__(self, client: Client, collection: str, source: Source, in_flight: int) -> None:
         self.threads = in_flight
-        self.ahead = in_flight > 1
+        self.ahead = False
         self._client = client
         self._collection = collection
         self._source = source
@@ -94,6 +94,7 @@ class Service:
         except IndexingError as error:
             self.ahead = self.ahead or bool(error.stored) or bool(error.unsure)
             raise error.__cause__ or error from None
+        self.ahead = self.ahead or self.threads > 1
 
     def store(self, prepared: None) -> None:
         """Nothing is left to do: the reply said that the items are durable."""

@@ -170,6 +170,9 @@ def _store(source: Source, to: Destination, size: int, stop: threading.Event, *,
 
     def tell() -> None:
         others = "; some behind it may be stored too" if to.ahead else ""
+        if not items:
+            err.print(f"stopped: {'the first rows are not stored' if others else 'nothing was stored'}{others}")
+            return
         err.print(f"stopped: the first {items:,} items are stored, row {row:,} of {source.rows:,} is next{others}")
 
     try:

@@ -6,11 +6,13 @@ import importlib
 import io
 import os
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
-from ccq_cli.api import in_words
+from ccq_cli.api import DEFAULT_URL
+from ccq_cli.words import in_words
 from ccq_client import CCQError as ClientError
 from ccq_core import CCQError, __version__
 
@@ -39,6 +41,9 @@ VERBS = {
 }
 
 
+_AT = f"--url says where the service is, as in --url {DEFAULT_URL}."
+_ELSEWHERE = {"--port": _AT, "--host": _AT, "--data": "A service that runs is asked; --url says where it is."}
+"""What is said of options that a verb of a running service does not have, and others do."""
 EXPECTED = (CCQError, ClientError, OSError, MemoryError)
 
 
@@ -65,6 +70,32 @@ class Verbs(click.Group):
             click.echo(f"Error: {explain(error)}", err=True)
             _flush_or_drop_output()
             sys.exit(1)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; for an option that it does not have, say which one is meant."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name in _ELSEWHERE and error.ctx and any(p.name == "url" for p in error.ctx.command.params):
+                reason = f"{error.message} {_ELSEWHERE[error.option_name]}"
+                raise click.UsageError(reason, error.ctx) from None
+            raise
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is named; for one that is none, those that are alike."""
+        if args and args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            alike = " or ".join(f"`ccq {verb}`" for verb in get_close_matches(args[0], VERBS))
+            ctx.fail(
+                f"No such command {args[0]!r}. " + (f"Did you mean {alike}?" if alike else "`ccq --help` lists them.")
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """All verbs, of which none is loaded for that."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(VERBS)

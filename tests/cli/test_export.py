@@ -67,7 +67,7 @@ def test_export_is_whole_or_not_there(directory, tmp_path, url):
     assert "File exists" in refused("export", directory, tmp_path / "data")
     assert "no collection 'nowhere'" in refused("export", directory, tmp_path / "out", "--collection", "nowhere")
     assert "expected a data directory" in refused("export", tmp_path / "none", tmp_path / "out")
-    assert "404" in refused("export", url, tmp_path / "out", "--collection", "nowhere")
+    assert "no collection 'nowhere'" in refused("export", url, tmp_path / "out", "--collection", "nowhere")
     assert not [name for name in os.listdir(tmp_path) if "out" in name]
     assert "No such file" in refused("export", directory, tmp_path / "no" / "out")
 

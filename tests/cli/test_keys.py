@@ -89,8 +89,11 @@ def test_verbs_take_a_key(guarded, files):
     arrays = [f"image={files / 'image.npy'}", f"text={files / 'text.npy'}"]
     refused = ccq("index", *arrays, "--url", url)
     assert refused.exit_code == 1
-    assert "401" in refused.output
-    assert "API key" in refused.output
+    assert "expected an API key, got none; give the key by --api-key, or in the variable CCQ_API_KEY" in refused.output
+    unknown = ccq("search", "id=1", "--url", url, "--api-key", "ccq_other")
+    assert "got one that it does not know; give the key by --api-key" in unknown.output
+    forbidden = ccq("jobs", "list", "--url", url, "--api-key", secret)
+    assert "expected an API key with scope admin, got 'k' with search, write; give the key by" in forbidden.output
     assert ccq("index", *arrays, "--url", url, "--api-key", secret).exit_code == 0
     assert ccq("search", "id=1", "--url", url, CCQ_API_KEY=secret).exit_code == 0
     assert ccq("health", "--url", url, CCQ_API_KEY=secret).exit_code == 0

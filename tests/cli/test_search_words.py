@@ -49,9 +49,9 @@ def test_words_that_are_unknown_are_told(url):
 def test_images_and_words_are_one_query(tmp_path):
     file = tmp_path / "cat.PNG"
     file.write_bytes(b"\x89PNG")
-    query = _query((f"image={file}",), ("text=a=b",), 0, ())
+    query = _query((f"image={file}",), ("text=a=b",), None, ())
     assert query == {"features": {"image": b"\x89PNG", "text": "a=b"}}
-    assert _query((), ("text=a",), 0, ("p1",)) == {"like": [{"text": "a"}], "unlike": ["p1"]}
+    assert _query((), ("text=a",), None, ("p1",)) == {"like": [{"text": "a"}], "unlike": ["p1"]}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,8 @@ def test_images_and_words_are_one_query(tmp_path):
         (["--words", "cat"], "expected NAME=..., got 'cat'"),
         (["--words", "text=a", "--words", "text=b"], "expected each modality once, got text, text"),
         (["id=p1", "--words", "text=a"], "p1"),
-        (["cat.png"], "expected NAME=..., got 'cat.png'"),
+        (["cat.png"], "'cat.png': expected id=cat.png for a stored item, or NAME=FILE.png"),
+        (["photo-17"], "'photo-17': expected id=photo-17 for a stored item, or NAME=FILE.npy"),
     ],
 )
 def test_what_makes_no_query_is_told(arguments, words):
