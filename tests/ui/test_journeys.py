@@ -227,7 +227,9 @@ def test_a_collection_is_encoded_anew(visit, server):
 
 def test_the_map_leads_to_items(visit):
     page = visit.open("#/collections/emoji")
-    canvas = page.get_by_role("img", name=re.compile("Map of 2,000 codes of emoji, in databases image, text, pair"))
+    canvas = page.get_by_role(
+        "application", name=re.compile("Map of 2,000 codes of emoji, in databases image, text, pair")
+    )
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     tip = page.locator(".tip")

@@ -12,6 +12,16 @@ export class Problem extends Error {
   }
 }
 
+const ELSEWHERE = "The answer is a web page, not this service's. A proxy or a sign-in page may stand before it.";
+const AWAY = "A proxy answers, but the service behind it does not. It may be starting, or stopped: try again in a moment.";
+const DETAILS = {
+  413: "The request is larger than a proxy before the service lets through. Send less at once, or raise the proxy's limit.",
+  429: "Too many requests came in a short time. Wait a moment, then try again.",
+  502: AWAY,
+  503: AWAY,
+  504: AWAY,
+};
+
 export const get = (path, options) => call("GET", path, undefined, options);
 export const post = (path, body, options) => call("POST", path, body, options);
 export const put = (path, body, options) => call("PUT", path, body, options);
@@ -25,6 +35,8 @@ export async function call(method, path, body, options) {
   const response = await request(method, path, body, options);
   if (response.status === 204) return null;
   const kind = response.headers.get("Content-Type") ?? "";
+  if (kind.includes("html"))
+    throw new Problem({ status: response.status, code: "unknown", title: "Another server answered", detail: ELSEWHERE });
   return kind.includes("json") ? response.json() : response.text();
 }
 
@@ -47,7 +59,7 @@ export async function request(method, path, body, { signal, headers: more = {} }
     if (error.name === "AbortError") throw error;
     throw new Problem({
       title: "The server cannot be reached",
-      detail: "It may be stopped, or the network may be down.",
+      detail: "It may be stopped, or the network may be down. Check that `ccq serve` runs, then try again.",
     });
   }
   if (response.ok) return response;
@@ -60,6 +72,8 @@ async function problemOf(response) {
   try {
     return new Problem(await response.json());
   } catch {
-    return new Problem({ status: response.status, code: "unknown", title: `The server answered ${response.status}` });
+    const { status } = response;
+    const detail = DETAILS[status] ?? "It gave no reason. The server's log may have one.";
+    return new Problem({ status, code: "unknown", title: `The server answered ${status}`, detail });
   }
 }

@@ -19,6 +19,7 @@ const PAGES = {
   search: () => import("./pages/search.js"),
   collections: () => import("./pages/collections.js"),
   collection: () => import("./pages/collection.js"),
+  items: () => import("./pages/items.js"),
   item: () => import("./pages/item.js"),
   models: () => import("./pages/models.js"),
   model: () => import("./pages/model.js"),
@@ -34,15 +35,16 @@ let current = null; // the page that is shown: its name, and how it takes anothe
 
 function pageName(path) {
   const [head, , third, fourth] = path;
+  if ((head === "items" && path.length === 1) || (head === "collections" && third === "items" && path.length === 3)) return "items";
   if (head === "collections" && third === "items" && fourth !== undefined) return "item";
   if (path.length === 2 && ["collections", "models", "jobs"].includes(head)) return head.slice(0, -1);
-  return path.length <= 1 && (head ?? "search") in PAGES ? (head ?? "search") : null;
+  return path.length <= 1 && Object.hasOwn(PAGES, head ?? "search") ? (head ?? "search") : null;
 }
 
 async function show() {
   const { path, query } = here();
   const name = pageName(path);
-  navigation(path[0] ?? "search");
+  navigation(name === "items" ? "collections" : (path[0] ?? "search"));
   if (current?.name === name && current.update) {
     current.update(query);
     return;

@@ -64,6 +64,24 @@ function letter(item) {
   return h("bdi", { class: "letter" }, [...titleOf(item).trim()][0]?.toUpperCase() ?? "·");
 }
 
+/** The first few fields of a payload, `[key, text]`: those that its picture and its title do not show already. */
+export function firstFields(payload, most = 3) {
+  if (!payload || typeof payload !== "object" || Array.isArray(payload)) return [];
+  const image = imageOf(payload)?.shown ? first(payload, IMAGES, isText) : null;
+  const seen = [first(payload, TITLES, isText), first(payload, GLYPHS, isGlyph), image];
+  return Object.keys(payload)
+    .filter((key) => !seen.includes(key))
+    .map((key) => [key, fieldText(payload[key])])
+    .filter(([, text]) => text !== null)
+    .slice(0, most);
+}
+
+/** A value in one line; null where it is none that reads well in one. */
+function fieldText(value) {
+  if (isText(value) || typeof value === "boolean") return String(value);
+  return Array.isArray(value) && value.length > 0 && value.every(isText) ? value.slice(0, 20).join(", ") : null;
+}
+
 /** A link to the image of a payload that may not be shown here; null if there is none. */
 export function imageLink(payload) {
   const image = imageOf(payload);

@@ -1,14 +1,18 @@
 // Errors in words.
 import { data, h } from "./dom.js";
 
-/** A problem: its title, its detail, and each fault with the place that it is at. */
+/** A problem: its title, its detail, and each fault that this does not name with the place that it is at. */
 export function problemNote(problem, { without = [] } = {}) {
-  const faults = (problem.errors ?? []).filter(({ pointer }) => !without.some((start) => pointer.startsWith(start)));
+  const said = problem.detail ?? problem.message;
+  const faults = (problem.errors ?? []).filter(
+    ({ pointer, detail }) =>
+      !without.some((start) => pointer.startsWith(start)) && !said.includes(detail.replace(/^\S+: /, "")),
+  );
   return h(
     "div",
     { class: "note bad", role: "alert" },
     h("strong", {}, data(problem.title ?? "Something went wrong")),
-    h("p", {}, data(problem.detail ?? problem.message, 2000)),
+    h("p", {}, data(said, 2000)),
     faults.length > 0 &&
       h(
         "ul",

@@ -24,6 +24,7 @@ export async function page({ path: [, name], signal }) {
       crumbs: h("a", { href: "#/collections" }, "Collections"),
       actions: [
         h("a", { class: "button", href: link(["search"], { collection: info.name }) }, "Search"),
+        h("a", { class: "button", href: link(["collections", info.name, "items"]) }, "Items"),
         may("admin", info.name) && remove,
       ].filter(Boolean),
     }),

@@ -49,7 +49,7 @@ export async function page({ path: [, collection, , id], signal }) {
     "div",
     { class: "page" },
     pageHead(data(title, 160), {
-      crumbs: [h("a", { href: link(["collections", collection]) }, data(collection)), " / item"],
+      crumbs: [h("a", { href: link(["collections", collection]) }, data(collection)), " / ", h("a", { href: link(["collections", collection, "items"]) }, "items")],
       actions: [
         h("a", { class: "button", href: alikeLink(collection, id) }, "Search with it"),
         may("write", collection) && remove,

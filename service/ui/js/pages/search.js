@@ -1,6 +1,7 @@
 // Search: by words, by an item that is there, or by features; databases side by side.
 import { at, get } from "../api.js";
 import { data, h } from "../dom.js";
+import { plural } from "../format.js";
 import { itemLink, tile } from "../parts/cards.js";
 import { column } from "../parts/column.js";
 import { empty, pageHead } from "../parts/fields.js";
@@ -16,22 +17,22 @@ import { attempt } from "../toasts.js";
 const TILES = 60;
 
 export async function page({ query, signal }) {
-  const asked = ["collections", "models", "limits"].map((path) => get(path, { signal }));
-  const [{ collections }, { models }, { encoders = {} }] = await Promise.all(asked);
+  const asked = ["collections", "models", "limits", "aliases"].map((path) => get(path, { signal }));
+  const [{ collections }, { models }, { encoders = {} }, { aliases }] = await Promise.all(asked);
   const node = h("div", { class: "page" }, pageHead("Search"));
   if (collections.length === 0) {
     node.append(noCollections());
     return { title: "Search", node };
   }
-  const view = new Search({ collections, models, encoders }, node, signal);
+  const view = new Search({ collections, models, encoders, aliases }, node, signal);
   view.update(query);
   watchLoading(collections, signal);
   return { title: "Search", node, update: (next) => view.update(next) };
 }
 
 class Search {
-  constructor({ collections, models, encoders }, node, signal) {
-    Object.assign(this, { collections, models, encoders });
+  constructor(known, node, signal) {
+    Object.assign(this, known); // collections, models, encoders, aliases
     this.signal = signal;
     this.form = null;
     this.formPlace = h("div");
@@ -46,7 +47,8 @@ class Search {
     this.running.abort();
     this.running = new AbortController();
     const names = this.collections.map(({ name }) => name);
-    const wanted = query.get("collection");
+    const asked = query.get("collection");
+    const wanted = this.aliases.find(({ alias }) => alias === asked)?.collection ?? asked;
     const collection =
       this.collections.find(({ name }) => name === wanted) ??
       this.collections.find(({ state }) => state === "ready") ??
@@ -61,7 +63,9 @@ class Search {
       before: this.form,
       submit: (address) => go(address),
     });
-    this.formPlace.replaceChildren(this.form.node);
+    const note = h("div", { class: "note", role: "status" }, "There is no collection ", data(wanted, 80), ".");
+    note.append(" This is ", data(collection.name), ".");
+    this.formPlace.replaceChildren(...(wanted !== null && wanted !== collection.name ? [note] : []), this.form.node);
     const { signal } = this.running;
     this.results.setAttribute("aria-busy", "true");
     this.run(collection, signal, model)
@@ -96,10 +100,26 @@ class Search {
         series: series(database),
         signal,
         onProblem: (error) => this.form.fault(error),
+        onNothing: () => this.nothing(collection, database, request),
       }),
     );
     const area = columns.length > 0 ? h("div", { class: "columns" }, columns) : empty("Tick at least one database.");
     this.results.replaceChildren(...[head, area].filter(Boolean));
+  }
+
+  /** Why a column is empty, where the page knows it; and where to look instead. */
+  nothing({ name, databases }, database, request) {
+    if (databases[database] > 0)
+      return request.filter && h("p", { class: "soft" }, "Nothing found here. Try it without the filter.");
+    const filled = Object.keys(databases).filter((one) => databases[one] > 0);
+    const query = new URLSearchParams(location.hash.split("?")[1]);
+    const choice = filled.map((one, i) => {
+      query.set("database", one);
+      const address = query.has("collection") ? query : new URLSearchParams([["collection", name], ...query]);
+      return [i > 0 && ", ", h("a", { href: `#/search?${address}` }, data(one)), ` (${plural(databases[one], "item")})`];
+    });
+    const where = filled.length > 0 ? ["Search instead in: ", choice, "."] : "The collection has no items yet.";
+    return h("p", { class: "soft" }, "The database ", data(database), " is empty. ", where);
   }
 
   async queryItem(collection, id, signal) {
@@ -132,14 +152,15 @@ class Search {
     };
     await load();
     more.addEventListener("click", () => attempt(load));
-    const head = h("p", { class: "soft" }, "Click an item to see what is alike.");
+    const list = h("a", { href: link(["collections", collection.name, "items"]) }, "all items as a list");
+    const head = h("p", { class: "soft" }, "Click an item to see what is alike, or see ", list, ".");
     this.results.replaceChildren(
       ...(tiles.children.length > 0
         ? [head, tiles, h("div", {}, more)]
         : [
             empty(
               h("p", {}, data(collection.name), " has no items yet."),
-              h("code", {}, "ccq index image=images.npy --ids ids.txt"),
+              h("code", {}, `ccq index --collection ${collection.name} image=images.npy --ids ids.txt`),
             ),
           ]),
     );

@@ -9,6 +9,9 @@ export function signInPage(problem, restart) {
   const refused = key() !== null;
   signOut();
   const input = h("input", { id: field, type: "password", autocomplete: "off", required: true, autofocus: true });
+  input.addEventListener("input", () =>
+    input.setCustomValidity(/[^\x20-\x7e]/.test(input.value) ? "No API key has such signs. Was something else pasted?" : ""),
+  );
   const submit = (event) => {
     event.preventDefault();
     signIn(input.value.trim());

@@ -1,6 +1,6 @@
 // Items: as tiles to look through, and as cards of results.
 import { data, h } from "../dom.js";
-import { imageLink, payloadText, picture, titleOf } from "../payload.js";
+import { firstFields, imageLink, payloadText, picture, titleOf } from "../payload.js";
 import { link } from "../router.js";
 
 export const itemLink = (collection, id) => link(["collections", collection, "items", id]);
@@ -25,7 +25,7 @@ export function card(collection, hit, share) {
   const title = titleOf(hit);
   const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("span"));
   bar.firstChild.style.width = `${(100 * share).toFixed(1)}%`;
-  const score = h("span", {}, h("span", { class: "hush" }, "score "), hit.score.toFixed(3));
+  const score = h("span", {}, "score ", hit.score.toFixed(3));
   const more = payloadDetails(hit.payload);
   return h(
     "li",
@@ -42,6 +42,7 @@ export function card(collection, hit, share) {
         h("span", { class: "score" }, bar, score),
       ),
     ),
+    payloadFields(hit.payload),
     h(
       "div",
       { class: "card-foot" },
@@ -51,9 +52,16 @@ export function card(collection, hit, share) {
   );
 }
 
+/** The first fields of a payload, to be read at a glance; nothing where there are none. */
+function payloadFields(payload) {
+  const fields = firstFields(payload);
+  const entry = ([key, text]) => h("div", {}, h("dt", {}, data(key, 40)), h("dd", {}, data(text, 120)));
+  return fields.length > 0 && h("dl", { class: "card-fields" }, fields.map(entry));
+}
+
 /** A payload that is unfolded when it is asked for. */
 function payloadDetails(payload) {
-  const details = h("details", {}, h("summary", {}, "Payload"));
+  const details = h("details", {}, h("summary", {}, "Whole payload"));
   details.addEventListener("toggle", () => {
     if (details.open && details.children.length === 1) details.append(payloadText(payload), imageLink(payload) ?? "");
   });

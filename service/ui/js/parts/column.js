@@ -8,9 +8,10 @@ import { card, shares } from "./cards.js";
 
 /**
  * A column. `body`: the search, whose database it is headed by. `metric`: what it ranks by. `onProblem`: told of a search
- * that was refused; what it gives is shown in place of the problem.
+ * that was refused; what it gives is shown in place of the problem. `onNothing`: gives what is shown where nothing is
+ * found, or undefined.
  */
-export function column({ collection, body, metric, series, signal, onProblem }) {
+export function column({ collection, body, metric, series, signal, onProblem, onNothing }) {
   const cards = h("ol", { class: "cards" });
   const facts = h("span", { class: "small soft" });
   const more = h("button", { type: "button", hidden: true }, "More");
@@ -48,7 +49,7 @@ export function column({ collection, body, metric, series, signal, onProblem }) 
     cursor = reply.next_cursor ?? null;
     more.hidden = cursor === null || reply.results.length === 0;
     facts.textContent = `${cards.children.length} in ${reply.took_ms.toFixed(reply.took_ms < 10 ? 2 : 0)} ms`;
-    if (cards.children.length === 0) place.replaceChildren(h("p", { class: "soft" }, "Nothing found here."));
+    if (cards.children.length === 0) place.replaceChildren(onNothing?.() ?? h("p", { class: "soft" }, "Nothing found here."));
   }
 
   more.addEventListener("click", async () => {

@@ -64,29 +64,58 @@ async function mapContent(collection, databases, signal) {
     h(
       "p",
       { class: "soft small" },
-      `${sampled}, as they decode, in the two directions of most spread (${percent(explained[0])} and ${percent(explained[1])} of it).`,
+      "Each dot or sign is an item in one database, and a dot's colour says which. What is near on the map tends to be alike: ",
+      `it flattens many dimensions to two, which show ${percent(explained[0] + explained[1])} of the differences. ${sampled}, placed by the codes that a search compares.`,
+    ),
+    h(
+      "p",
+      { class: "soft small" },
+      "Click one to open its item. By keyboard: arrows go from one to the next, Enter opens, Escape lets go.",
     ),
     h("div", { class: "row", role: "group", "aria-label": "Databases on the map" }, legend),
     node,
     h(
       "details",
       {},
-      h("summary", {}, `The first ${Math.min(LISTED, points.length)} points as a table`),
+      h("summary", {}, "The points as a table"),
       listed(collection, points),
     ),
   ];
 }
 
+/** The points as a table, a page at a time. */
 function listed(collection, points) {
-  const rows = points
-    .slice(0, LISTED)
-    .map(({ id, label, database, x, y }) => [
-      h("a", { href: itemLink(collection, id) }, data(label ?? id, 60)),
-      data(database),
-      x.toFixed(3),
-      y.toFixed(3),
-    ]);
-  return table("Points of the map", [["Item"], ["Database"], ["x", true], ["y", true]], rows);
+  const place = h("div", { class: "stack" });
+  const show = (from) => {
+    const rows = points
+      .slice(from, from + LISTED)
+      .map(({ id, label, database, x, y }) => [
+        h("a", { href: itemLink(collection, id) }, data(label ?? id, 60)),
+        data(database),
+        x.toFixed(3),
+        y.toFixed(3),
+      ]);
+    const to = from + rows.length;
+    const step = (text, there, able) =>
+      h("button", { type: "button", disabled: !able, on: { click: () => turn(text, there) } }, text);
+    place.replaceChildren(
+      table("Points of the map", [["Item"], ["Database"], ["x", true], ["y", true]], rows),
+      h(
+        "div",
+        { class: "row" },
+        step("Previous", from - LISTED, from > 0),
+        step("Next", to, to < points.length),
+        h("span", { class: "small soft", role: "status" }, `${count(from + 1)}–${count(to)} of ${count(points.length)}`),
+      ),
+    );
+  };
+  const turn = (text, there) => {
+    show(there);
+    const buttons = [...place.querySelectorAll("button")];
+    (buttons.find((one) => one.textContent === text && !one.disabled) ?? buttons.find((one) => !one.disabled))?.focus();
+  };
+  show(0);
+  return place;
 }
 
 async function usageContent(collection, signal) {

@@ -35,7 +35,7 @@ export function fieldsOf(by, state, modalities) {
   }
   if (by === "picture") return [field("Picture", h("input", { type: "file", name: "picture", accept: "image/*" }))];
   if (by === "features") {
-    const hint = "JSON lists of numbers, or base64 of float32. Several modalities make one query.";
+    const hint = "Lists of numbers, or base64 of float32, as your encoder gives them. Several modalities make one query.";
     const boxes = modalities.map((name) => featureField(name, state.features[name] ?? ""));
     return [h("p", { class: "soft small" }, hint), ...boxes];
   }
@@ -80,16 +80,24 @@ export function queryOf(by, state, { words, pictures }) {
   if (by === "picture") return state.picture ? { query: { [pictures]: { base64: state.picture } } } : null;
   if (by === "item") return state.item ? { query_id: state.item } : null;
   const given = Object.entries(state.features).filter(([, text]) => text.trim() !== "");
-  const query = Object.fromEntries(given.map(([name, text]) => [name, vector(name, text.trim())]));
+  const hint = words ? " To search by words, choose Words above." : " Words are no features: an encoder makes them.";
+  const query = Object.fromEntries(given.map(([name, text]) => [name, vector(name, text.trim(), hint)]));
   return given.length > 0 ? { query } : null;
 }
 
-/** Features as the API takes them: a list, or base64. */
-function vector(modality, text) {
-  if (!text.startsWith("[")) return text.replace(/\s+/g, "");
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`Features of ${modality}: expected a JSON list of numbers, got something else (${error.message})`);
+/** Features as the API takes them: a list, or base64. Numbers may be given without brackets, or as NumPy prints them. */
+function vector(modality, text, hint) {
+  const parts = text.replace(/^\[+|\]+$/g, " ").trim().split(/[\s,;]+/);
+  const numbers = parts.map((part) => (part === "" ? NaN : Number(part)));
+  const whole = text.startsWith("[") === text.endsWith("]"); // what is cut off is no list
+  if (whole && (text.startsWith("[") || numbers.length > 1) && numbers.every(Number.isFinite)) return numbers;
+  if (text.startsWith("[")) {
+    const odd = parts[numbers.findIndex((number) => !Number.isFinite(number))];
+    const cut = numbers.every(Number.isFinite) ? "one without its end" : "an empty one";
+    const got = odd ? `"${[...odd].slice(0, 40).join("")}", which is no number` : cut;
+    throw new Error(`Features of ${modality}: expected a JSON list of numbers such as [0.12, -0.4], got ${got}.`);
   }
+  const joined = text.replace(/\s+/g, "");
+  if (/^[A-Za-z0-9+/]+={0,2}$/.test(joined) && joined.length % 4 === 0) return joined;
+  throw new Error(`Features of ${modality}: expected numbers such as [0.12, -0.4], or base64 of float32.${hint}`);
 }

@@ -3,6 +3,7 @@ import { data, h } from "../dom.js";
 
 const REACH = 18; // how near the pointer has to be, in pixels
 const EDGE = 22;
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 const isSign = (label) =>
@@ -10,15 +11,17 @@ const isSign = (label) =>
 
 /** The points as a picture. `series`: number of the colour of each database; `open`: what a click on a point does. */
 export function scatter(points, { series, summary, open, signal }) {
-  const canvas = h("canvas", { role: "img", "aria-label": summary });
+  const canvas = h("canvas", { role: "application", "aria-label": summary, tabIndex: 0 });
   const tip = h("div", { class: "tip", hidden: true });
-  const node = h("div", { class: "map" }, canvas, tip);
+  const told = h("div", { class: "hush", role: "status" });
+  const node = h("div", { class: "map" }, canvas, tip, told);
   const hidden = new Set();
   const signs = points.length > 0 && points.filter(({ label }) => isSign(label)).length > points.length / 2;
   const xs = points.map(({ x }) => x);
   const ys = points.map(({ y }) => y);
   const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   let places = [];
+  let at = -1; // the point that is lit
 
   function place() {
     const [width, height] = [canvas.clientWidth - 2 * EDGE, canvas.clientHeight - 2 * EDGE];
@@ -72,7 +75,23 @@ export function scatter(points, { series, summary, open, signal }) {
     return best;
   }
 
+  /** The point that an arrow leads to: the nearest that lies more that way than aside; without one, that at the middle. */
+  function neighbour(from, [dx, dy]) {
+    const [x, y] = from < 0 ? [canvas.clientWidth / 2, canvas.clientHeight / 2] : places[from];
+    let best = -1;
+    let least = Infinity;
+    places.forEach(([px, py], i) => {
+      if (i === from || hidden.has(points[i].database)) return;
+      const along = (px - x) * dx + (py - y) * dy;
+      const aside = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
+      const far = Math.hypot(along, aside);
+      if ((from < 0 || (along > 0 && along >= aside)) && far < least) [best, least] = [i, far];
+    });
+    return best;
+  }
+
   function point(i) {
+    at = i;
     tip.hidden = i < 0;
     draw(i);
     if (i < 0) return;
@@ -89,9 +108,22 @@ export function scatter(points, { series, summary, open, signal }) {
     const i = nearest(event);
     if (i >= 0) open(points[i]);
   });
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const lit = at >= 0 && !hidden.has(points[at].database);
+    if (event.key === "Enter" && lit) open(points[at]);
+    else if (event.key === "Escape") point(-1);
+    else if (ARROWS[event.key]) {
+      const next = neighbour(lit ? at : -1, ARROWS[event.key]);
+      if (next >= 0) point(next);
+      if (next >= 0) told.textContent = `${points[next].label ?? points[next].id}, ${points[next].database}`;
+    } else return;
+    event.preventDefault();
+  });
+  canvas.addEventListener("blur", () => point(-1));
   const renew = () => {
     place();
-    draw();
+    draw(at);
   };
   const watch = new ResizeObserver(renew);
   watch.observe(canvas);

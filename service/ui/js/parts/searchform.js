@@ -7,6 +7,9 @@ import { addressOf, asked, fieldsOf, queryOf, read } from "./queryfields.js";
 
 const LIMIT = 12;
 
+/** A fault of a query in the words of the form: `query.text: …` is about "Features of text". */
+const inFields = (detail) => detail.replace(/^query\.(.+?): /, "Features of $1: ").replace(/^query_id: /, "Id of an item: ");
+
 /** The first modality of a collection whose encoder takes these: `text` or `image`; null if there is none. */
 function taking(kind, collection, encoders) {
   const entries = Object.entries(collection.encoders ?? {});
@@ -112,8 +115,12 @@ export function searchForm({ names, collection, model, encoders, query, before, 
     return what && { ...what, limit: Math.max(1, Number(limit.value) || LIMIT), ...(parsed && { filter: parsed }) };
   }
 
-  /** Show a problem at the filter if it is about that; then what is to stand in the place of results. */
+  /** Show a problem at the filter, or the fields, if it is about these; then what is to stand in the place of results. */
   function fault(problem) {
+    if (problem.errors?.length > 0 && problem.errors.every(({ pointer }) => /^#\/query(_id)?(\/|$)/.test(pointer))) {
+      wrong.replaceChildren(...problem.errors.map(({ detail }) => h("div", {}, data(inFields(detail), 1000))));
+      return h("p", { class: "soft" }, "The query cannot be used.");
+    }
     return filter.show(problem) ? h("p", { class: "soft" }, "The filter cannot be used.") : null;
   }
 
