@@ -11,6 +11,7 @@ PAGES = {
     "search": "#/search?collection=emoji&by=item&item=emoji-3",
     "features": "#/search?collection=emoji&by=features",
     "item": "#/collections/emoji/items/emoji-5",
+    "items": "#/collections/emoji/items",
     "collections": "#/collections",
     "collection": "#/collections/emoji",
     "models": "#/models",
