@@ -18,9 +18,28 @@ from ccq_client.errors import (
     VersionWarning,
     WaitTimeoutError,
 )
-from ccq_client.jobs import Job, JobProgress
+from ccq_client.jobs import Job, JobFailure, JobProgress
+from ccq_client.options import Filter, SearchOptions
 from ccq_client.progress import Progress
-from ccq_client.results import Alias, Collection, Group, Groups, Hit, Hits, Indexed, Item, Limits, Model, Snapshot
+from ccq_client.results import (
+    Alias,
+    Collection,
+    Deleted,
+    Facet,
+    Facets,
+    Group,
+    Groups,
+    Hit,
+    Hits,
+    Indexed,
+    Item,
+    ItemPage,
+    Limits,
+    Modality,
+    Model,
+    PayloadSet,
+    Snapshot,
+)
 from ccq_client.retrying import Retries
 
 __all__ = [
@@ -31,6 +50,10 @@ __all__ = [
     "CCQError",
     "Client",
     "Collection",
+    "Deleted",
+    "Facet",
+    "Facets",
+    "Filter",
     "Group",
     "Groups",
     "Hit",
@@ -39,14 +62,19 @@ __all__ = [
     "IndexingError",
     "InputError",
     "Item",
+    "ItemPage",
     "Items",
     "Job",
     "JobError",
+    "JobFailure",
     "JobProgress",
     "Limits",
+    "Modality",
     "Model",
+    "PayloadSet",
     "Progress",
     "Retries",
+    "SearchOptions",
     "Snapshot",
     "TransportError",
     "TransportTimeoutError",

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 Filter = Mapping[str, Any]
 """``{"must": [...], "should": [...], "must_not": [...]}``; docs/service.md has the conditions."""
+
+
+_OTHER_NAMES = dict.fromkeys(("k", "n", "top", "top_k", "topk", "n_results", "size", "count", "num"), "limit") | {
+    **dict.fromkeys(("where", "filters", "query_filter"), "filter"),
+    **dict.fromkeys(("modality", "db", "index", "target"), "database"),
+    **dict.fromkeys(("threshold", "min_score"), "score_threshold"),
+    **dict.fromkeys(("page_size", "batch_size"), "page"),
+    **dict.fromkeys(("rerank", "refine"), "rescore"),
+    **dict.fromkeys(("payload", "include"), "with_payload"),
+    **dict.fromkeys(("skip", "start"), "offset"),
+}
+"""What other libraries call these."""
 
 
 class RankingOptions(TypedDict, total=False):
@@ -77,10 +90,15 @@ class TrainingOptions(TypedDict, total=False):
     held_out: float
 
 
-def check_options(options: Mapping[str, Any], known: type) -> dict[str, Any]:
-    """Those options that are not None; TypeError for one that is none of `known`, as for any other keyword."""
-    names = known.__annotations__
+def check_options(options: Mapping[str, Any], known: type, own: Sequence[str] = ()) -> dict[str, Any]:
+    """Those options that are not None; TypeError for one that is none of `known`, as for any other keyword.
+
+    `own`: the names of the verb's own arguments, which an option may be a mistyped one of.
+    """
+    names = [*own, *known.__annotations__]
     for name in options:
-        if name not in names:
-            raise TypeError(f"unexpected option {name!r}: expected one of {', '.join(names)}")
+        if name not in known.__annotations__:
+            near = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name.lower(), names, 1)), None)
+            meant = f"did you mean {near!r}? " if near in names else ""
+            raise TypeError(f"unexpected option {name!r}: {meant}expected one of {', '.join(names)}")
     return {name: value for name, value in options.items() if value is not None}

@@ -251,12 +251,12 @@ class Collection:
 
     name: str
     model: str
-    state: str
+    state: Literal["ready", "loading", "failed"]
     items: int | None
     databases: dict[str, int] | None
     code_bytes: int | None = None
     indexes: tuple[str, ...] = ()
-    keep: str = "none"
+    keep: Literal["none", "float16", "int8"] = "none"
     encoders: dict[str, str] = field(default_factory=dict)
 
 

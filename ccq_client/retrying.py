@@ -8,7 +8,7 @@ import random
 import time
 from dataclasses import dataclass, field
 
-from ccq_client.errors import ApiError, CCQError, TransportError
+from ccq_client.errors import ApiError, CCQError, InputError, TransportError
 
 
 class Clock:
@@ -51,6 +51,11 @@ class Retries:
         Bounds of the random waits, in seconds.
     total:
         How many seconds after the beginning of a request it may still be sent again.
+
+    Raises
+    ------
+    InputError
+        One of them is no such number.
     """
 
     times: int = 6
@@ -59,10 +64,20 @@ class Retries:
     total: float = 60.0
     clock: Clock = field(default_factory=Clock, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.times, bool) or not isinstance(self.times, int) or self.times < 0:
+            raise InputError(f"retries: expected a whole number of 0 or more, Retries or None, got {self.times!r}")
+        for name in ("first", "longest", "total"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                raise InputError(f"retries: {name}: expected seconds of 0 or more, got {value!r}")
+
     @classmethod
     def of(cls, given: Retries | int | None) -> Retries:
         """What a user gave: all of it, the number of times alone, or None for none."""
-        return given if isinstance(given, Retries) else cls(times=given or 0)
+        if given is None or isinstance(given, Retries):
+            return given or cls(times=0)
+        return cls(times=given)
 
 
 class Attempts:

@@ -31,9 +31,10 @@ class AsyncClient(AsyncItems):
     Parameters
     ----------
     url:
-        The root of the service; by default that of the variable CCQ_URL, else http://127.0.0.1:8000.
+        The root of the service, as in http://127.0.0.1:8000, which is the default where the environment variable
+        CCQ_URL has none. Without ``http://`` or ``https://`` the former is meant.
     api_key:
-        A key of it, if it asks for one; by default that of the variable CCQ_API_KEY.
+        A key of it, if it asks for one; by default that of the environment variable CCQ_API_KEY.
     collection:
         The collection whose items its own verbs act on; `collection` gives others.
     timeout:
@@ -69,7 +70,7 @@ class AsyncClient(AsyncItems):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         connection = AsyncConnection(
-            os.environ.get("CCQ_URL", DEFAULT_URL) if url is None else url,
+            (os.environ.get("CCQ_URL") or DEFAULT_URL) if url is None else url,
             api_key=os.environ.get("CCQ_API_KEY") if api_key is None else api_key,
             timeout=timeout,
             retries=Retries.of(retries),

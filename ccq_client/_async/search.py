@@ -12,6 +12,8 @@ from ccq_client.calls.search import Query, Vectors
 from ccq_client.options import RankingOptions, SearchOptions, check_options
 from ccq_client.results import Groups, Hit, Hits
 
+_QUERY = ("features", "by_id", "like", "unlike")
+
 
 class AsyncSearches:
     """Searches of one collection; `AsyncItems` adds the other verbs."""
@@ -52,7 +54,7 @@ class AsyncSearches:
             `SearchOptions`: database, filter, score_threshold, with_payload, metric, rescore, oversampling.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, SearchOptions)
+        checked = check_options(options, SearchOptions, (*_QUERY, "limit", "offset", "cursor"))
         return await self._connection.send(search_calls.search(self._root, query, limit, offset, cursor, checked))
 
     async def search_batch(
@@ -70,7 +72,7 @@ class AsyncSearches:
         options:
             As of `search`.
         """
-        checked = check_options(options, SearchOptions)
+        checked = check_options(options, SearchOptions, ("queries", "limit"))
         given = search_calls.queries(queries)
         limits = await self._connection.limits()
         found: list[Hits] = []
@@ -104,7 +106,7 @@ class AsyncSearches:
             As of `search`, without rescore.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, RankingOptions)
+        checked = check_options(options, RankingOptions, ("group_by", "group_size", *_QUERY, "limit", "offset"))
         call = search_calls.groups(self._root, query, group_by, group_size, limit, offset, checked)
         return await self._connection.send(call)
 
@@ -130,7 +132,7 @@ class AsyncSearches:
             As of `search`, without rescore.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, RankingOptions)
+        checked = check_options(options, RankingOptions, (*_QUERY, "page"))
         cursor: str | None = None
         while True:
             call = search_calls.search(self._root, query, page, 0, cursor, checked)

@@ -11,7 +11,7 @@ import httpx
 
 from ccq_client import __version__
 from ccq_client.calls import admin
-from ccq_client.calls.call import Call
+from ccq_client.calls.call import Call, address
 from ccq_client.errors import (
     CCQError,
     ForbiddenError,
@@ -29,6 +29,7 @@ from ccq_client.retrying import Attempts, Retries
 T = TypeVar("T")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CHUNK = 1 << 20
+_VERSION_SECONDS = 2.0
 
 
 class Connection:
@@ -44,7 +45,7 @@ class Connection:
         check_version: bool,
         transport: httpx.BaseTransport | None,
     ) -> None:
-        self.url = url
+        self.url = url = address(url)
         self.retries = retries
         self._version_known = not check_version
         self._limits: Limits | None = None
@@ -111,9 +112,9 @@ class Connection:
         """Warn once if the server is of another version; where it does not tell, the request itself will say why."""
         if self._version_known:
             return
+        self._version_known = True  # whatever comes of it: a service that is away is asked once
         try:
-            response = self._http.get("/version")
-            self._version_known = True
+            response = self._http.get("/version", timeout=_VERSION_SECONDS)
             theirs = result(admin.version(), response)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, UnexpectedReplyError):
             return

@@ -10,7 +10,7 @@ from ccq_client._sync.search import Searches
 from ccq_client.arrays import Columns
 from ccq_client.bulk import Batch, Bulk, Rows
 from ccq_client.calls import items as item_calls
-from ccq_client.calls.items import Ids
+from ccq_client.calls.items import Ids, part_key
 from ccq_client.codes import CodeRows
 from ccq_client.errors import CCQError, InputError
 from ccq_client.options import Filter
@@ -42,6 +42,7 @@ class Items(Searches):
         batch_bytes: int = 8 << 20,
         concurrency: int = 1,
         progress: bool | Callable[[Progress], None] = False,
+        idempotency_key: str | None = None,
     ) -> Indexed:
         """Index n items, in as many requests as they need. An item whose id is known is replaced.
 
@@ -68,6 +69,9 @@ class Items(Searches):
             quite that of the rows.
         progress:
             A function that is called after each request, or True for a bar on standard error.
+        idempotency_key:
+            A string that no other write has: the same call later, with batches of the same size, does nothing but say
+            what it did. The requests behind the first have the key with the number of their first row behind it.
 
         Raises
         ------
@@ -79,7 +83,7 @@ class Items(Searches):
             The first request failed, and nothing was stored.
         """
         rows = Rows(ids, features, payloads, if_versions)
-        return self._store(rows, batch_items, batch_bytes, concurrency, progress)
+        return self._store(rows, batch_items, batch_bytes, concurrency, progress, idempotency_key)
 
     def index_codes(
         self,
@@ -94,6 +98,7 @@ class Items(Searches):
         batch_bytes: int = 8 << 20,
         concurrency: int = 1,
         progress: bool | Callable[[Progress], None] = False,
+        idempotency_key: str | None = None,
     ) -> Indexed:
         """Index n items by their codes, as a collection of the same model has them: nothing is encoded.
 
@@ -106,11 +111,11 @@ class Items(Searches):
             ``checksum`` of the model that made them, which has to be the collection's.
         features:
             If the collection keeps features: (n, P) arrays, or n mappings, by modality.
-        ids, payloads, if_versions, batch_items, batch_bytes, concurrency, progress:
+        ids, payloads, if_versions, batch_items, batch_bytes, concurrency, progress, idempotency_key:
             As of `index`, as are the errors.
         """
         rows = Rows(ids, features, payloads, if_versions, CodeRows(codes, model_checksum))
-        return self._store(rows, batch_items, batch_bytes, concurrency, progress)
+        return self._store(rows, batch_items, batch_bytes, concurrency, progress, idempotency_key)
 
     def _store(
         self,
@@ -119,6 +124,7 @@ class Items(Searches):
         batch_bytes: int,
         concurrency: int,
         progress: bool | Callable[[Progress], None],
+        key: str | None,
     ) -> Indexed:
         if concurrency < 1:
             raise InputError(f"concurrency: expected 1 or more, got {concurrency}")
@@ -128,7 +134,7 @@ class Items(Searches):
 
         def store(batch: Batch) -> None:
             with bulk.sending(batch):
-                self._connection.send(item_calls.index(self._root, batch.body))
+                self._connection.send(item_calls.index(self._root, batch.body, part_key(key, batch.rows[0])))
 
         try:
             each(store, bulk.batches(), concurrency)

@@ -13,6 +13,8 @@ from ccq_client.calls.search import Query, Vectors
 from ccq_client.options import RankingOptions, SearchOptions, check_options
 from ccq_client.results import Groups, Hit, Hits
 
+_QUERY = ("features", "by_id", "like", "unlike")
+
 
 class Searches:
     """Searches of one collection; `Items` adds the other verbs."""
@@ -53,7 +55,7 @@ class Searches:
             `SearchOptions`: database, filter, score_threshold, with_payload, metric, rescore, oversampling.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, SearchOptions)
+        checked = check_options(options, SearchOptions, (*_QUERY, "limit", "offset", "cursor"))
         return self._connection.send(search_calls.search(self._root, query, limit, offset, cursor, checked))
 
     def search_batch(
@@ -71,7 +73,7 @@ class Searches:
         options:
             As of `search`.
         """
-        checked = check_options(options, SearchOptions)
+        checked = check_options(options, SearchOptions, ("queries", "limit"))
         given = search_calls.queries(queries)
         limits = self._connection.limits()
         found: list[Hits] = []
@@ -105,7 +107,7 @@ class Searches:
             As of `search`, without rescore.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, RankingOptions)
+        checked = check_options(options, RankingOptions, ("group_by", "group_size", *_QUERY, "limit", "offset"))
         call = search_calls.groups(self._root, query, group_by, group_size, limit, offset, checked)
         return self._connection.send(call)
 
@@ -131,7 +133,7 @@ class Searches:
             As of `search`, without rescore.
         """
         query = Query(features, by_id, like, unlike)
-        checked = check_options(options, RankingOptions)
+        checked = check_options(options, RankingOptions, (*_QUERY, "page"))
         cursor: str | None = None
         while True:
             call = search_calls.search(self._root, query, page, 0, cursor, checked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,11 @@ from urllib.parse import quote
 
 import orjson
 
-from ccq_client.errors import InputError
+from ccq_client.errors import InputError, TransportError
 
 T = TypeVar("T")
 JSON = "application/json"
+_SCHEME = re.compile(r"(\w[\w+.-]*):/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,22 @@ class Call(Generic[T]):
     def keyed(self) -> bool:
         """Whether it has an idempotency key: then it is done once however often it is sent."""
         return any(name.lower() == "idempotency-key" for name in self.headers)
+
+
+def address(given: str) -> str:
+    """The address of a service with its scheme: of ``host:port`` alone, ``http://`` is meant.
+
+    Raises
+    ------
+    TransportError
+        It is none of HTTP.
+    """
+    url = given.strip()
+    scheme = _SCHEME.match(url)
+    if not url or (scheme is not None and scheme[1].lower() not in ("http", "https")):
+        message = f"url: expected the address of a service, as in http://127.0.0.1:8000, got {given!r}"
+        raise TransportError(message, given, passing=False)
+    return url if scheme is not None else f"http://{url}"
 
 
 def segment(name: str) -> str:

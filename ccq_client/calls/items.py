@@ -30,9 +30,14 @@ def once(key: str | None) -> dict[str, str]:
     return {"Idempotency-Key": key or uuid4().hex}
 
 
-def index(root: str, body: bytes) -> Call[int]:
+def part_key(key: str | None, start: int) -> str | None:
+    """The key of the request that begins at this row, of a write that takes several; the first has the one given."""
+    return f"{key}-{start}" if key and start else key
+
+
+def index(root: str, body: bytes, key: str | None) -> Call[int]:
     """Items as JSON; gives how many there were."""
-    return Call("POST", f"{root}/index", _indexed, body, headers=once(None))
+    return Call("POST", f"{root}/index", _indexed, body, headers=once(key))
 
 
 def get(root: str, item_id: str | int) -> Call[Item]:
@@ -54,8 +59,7 @@ def deletes(root: str, ids: Sequence[str], limits: Limits, key: str | None) -> I
     longest = max((len(item_id.encode()) for item_id in ids), default=0) * 6 + 3
     most = max(1, min(limits.max_batch_items, (limits.max_body_bytes - 64) // longest))
     for start in range(0, len(ids), most):
-        own = key and (f"{key}-{start}" if start else key)
-        yield _delete(root, {"ids": ids[start : start + most]}, own)
+        yield _delete(root, {"ids": ids[start : start + most]}, part_key(key, start))
 
 
 def delete_matching(root: str, filter_: Filter | None, key: str | None) -> Call[Deleted]:

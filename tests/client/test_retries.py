@@ -343,7 +343,7 @@ def test_what_cannot_be_an_address_or_a_key_is_said_at_once():
             Client(url)
     with pytest.raises(InputError, match="API key"):
         Client(api_key="ключ")
-    for url in ("", "localhost:8000", "http://a..b"):
+    for url in ("http://a..b", "a..b"):
         with Client(url, retries=None) as client, pytest.raises(TransportError, match="cannot ask"):
             client.version()
 

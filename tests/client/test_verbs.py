@@ -223,7 +223,7 @@ def test_arguments_are_refused_before_anything_is_sent(shared):
     ):
         with pytest.raises(InputError, match=words):
             shared.search(**wrong)
-    with pytest.raises(TypeError, match="unexpected option 'databse': expected one of"):
+    with pytest.raises(TypeError, match="unexpected option 'databse': did you mean 'database'"):
         shared.search(by_id="x", databse="text")
     with pytest.raises(TypeError, match="rescore"):
         shared.search_groups(by_id="x", group_by="n", rescore=True)
