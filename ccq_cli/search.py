@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ccq_cli.console import err, out
 from ccq_cli.data import read_features
 from ccq_cli.shown import json_option, print_json
 from ccq_client import CCQError as ClientError
-from ccq_client import Client, Group, Groups, Hit, Hits
+from ccq_client import Client, EmptyDatabaseWarning, Group, Groups, Hit, Hits
 from ccq_core.distances import METRICS
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_array
@@ -100,7 +101,8 @@ def command(
         "--group-by": group_by,
         "--offset": offset,
     }
-    with connect(url, api_key) as client:
+    with connect(url, api_key) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyDatabaseWarning)  # the reason is in words of the command line
         items = client.collection(collection)
         if group_by is None:
             found: Hits | Groups = items.search(**options, **_anew(rescore, oversampling))

@@ -32,6 +32,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -138,6 +139,10 @@ class VersionWarning(UserWarning):
     """Client and server are of different versions."""
 
 
+class EmptyDatabaseWarning(UserWarning):
+    """A search found nothing as the database that it was of has no items, and others of the collection have some."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with a request.
@@ -166,7 +171,8 @@ class ApiError(CCQError):
     title:
         What the code means.
     detail:
-        What was expected and what was received, for people.
+        What was expected and what was received, for people, as the service said it; ``str(error)`` has it in the words
+        of the client, with what to do.
     errors:
         Each fault with its place.
     request_id:
@@ -195,9 +201,10 @@ class ApiError(CCQError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        first = f"{self.title}: {self.detail}" if self.detail else self.title
+        said = "; ".join(filter(None, (_in_python(self.detail), _REMEDIES.get(self.code))))
+        first = f"{self.title}: {said}" if said else self.title
         # The detail is the first fault; the others follow.
-        return "\n".join([first, *(f"  {fault.detail}" for fault in self.errors[1:5])])
+        return "\n".join([first, *(f"  {_in_python(fault.detail)}" for fault in self.errors[1:5])])
 
 
 class RequestError(ApiError, ValueError):
@@ -326,6 +333,46 @@ CODES: dict[str, type[ApiError]] = {
     "storage_full": ServerError,
 }
 """The class of each code of the service."""
+
+_KEY = "give a key by Client(api_key=...), or in the environment variable CCQ_API_KEY"
+_ROOT = "expected the url of the client to be the root of a service, as in http://127.0.0.1:8000"
+_REMEDIES = {
+    "unauthenticated": f"{_KEY}; `ccq keys create`, on the machine of the service, makes one",
+    "forbidden": f"{_KEY}, that allows it; client.caller() tells what yours allows",
+    "collection_not_found": "client.collections.list() gives those that there are, "
+    "client.collections.create(name, model) makes one, and client.collection(name) has the verbs of one",
+    "model_not_found": "client.models.list() gives those that there are, client.models.upload(name, file) adds one",
+    "alias_not_found": "client.aliases.list() gives those that there are, "
+    "client.aliases.set(alias, collection) makes one",
+    "snapshot_not_found": "client.snapshots.list() gives those that there are",
+    "job_not_found": "client.jobs.list() gives those that there are",
+    "encoder_not_found": "client.limits().encoders has those that there are; the operator sets them up (CCQ_ENCODERS)",
+    "route_not_found": _ROOT,
+    "method_not_allowed": _ROOT,
+    "collection_loading": "ask again in a moment, or wait with client.wait_until_ready()",
+    "not_ready": "client.wait_until_ready() waits for it",
+    "idempotency_key_reused": "give each write an idempotency_key of its own, or none",
+}
+"""What to do, in the words of the client, by the code of a problem; what else a code needs, its detail says well."""
+
+_HTTP = re.compile(r"; (?:GET|PUT|POST|DELETE) /.*$| \(Authorization: [^)]*\)", re.DOTALL)
+"""What a detail says to those who speak HTTP."""
+
+_ARGUMENTS = {
+    "query_id": "by_id",
+    "query_by.positive": "like",
+    "query_by.negative": "unlike",
+    "query_by": "like",
+    "Idempotency-Key": "idempotency_key",
+    "If-Match": "if_match",
+}
+_ARGUMENT = re.compile(rf"^(?:{'|'.join(map(re.escape, _ARGUMENTS))})(?![\w-])")
+
+
+def _in_python(detail: str) -> str:
+    """What the service says without paths and headers of HTTP, and with the names of the client's arguments."""
+    return _ARGUMENT.sub(lambda found: _ARGUMENTS[found[0]], _HTTP.sub("", detail))
+
 
 _STATUSES: dict[int, type[ApiError]] = {
     401: UnauthenticatedError,

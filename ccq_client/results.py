@@ -337,6 +337,90 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what that caller may do.
+
+    Attributes
+    ----------
+    name:
+        Of the API key, or the subject of the token; ``anyone`` where there are none.
+    scopes:
+        What is allowed: ``search``, ``write``, ``admin``, which is all of it.
+    collections:
+        Where it is allowed; None: everywhere.
+    """
+
+    name: str
+    scopes: tuple[str, ...]
+    collections: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How often the codewords of a collection's model are used.
+
+    Attributes
+    ----------
+    version:
+        The collection's version that this is of.
+    rows:
+        Number of codes that were counted, those of all databases.
+    codebooks:
+        For each codebook how many codes use each of its 256 codewords.
+    """
+
+    model: str
+    version: int
+    rows: int
+    codebooks: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapPoint:
+    """Where one item lies in one database; `label`: what its payload has under the key that was asked for."""
+
+    id: str
+    database: str
+    x: float
+    y: float
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LatentMap(Listing[MapPoint]):
+    """A sample of a collection in the two directions in which it is spread most: a sequence of `MapPoint`.
+
+    Attributes
+    ----------
+    version:
+        The collection's version that this is of.
+    rows:
+        Number of codes that the sample is from, those of all databases.
+    explained:
+        Share of the sample's variance along x and along y.
+    points:
+        By database, in order of insertion.
+    """
+
+    model: str
+    version: int
+    rows: int
+    explained: tuple[float, ...]
+    points: tuple[MapPoint, ...]
+
+    def _entries(self) -> tuple[MapPoint, ...]:
+        return self.points
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """An encoder of the service: what it makes features of, and how long they are."""
+
+    takes: Literal["text", "image"]
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What a request may be, as far as it concerns a client; docs/service.md has the meaning of each.
 
@@ -344,6 +428,10 @@ class Limits:
     ----------
     dimensions:
         Length of the feature vectors of each modality, for each collection.
+    encoders:
+        The service's encoders by name.
+
+    What an older service does not tell is 0, or None where there may be no limit.
     """
 
     max_body_bytes: int
@@ -356,6 +444,25 @@ class Limits:
     max_brackets: int
     request_seconds: float
     dimensions: dict[str, dict[str, int]]
+    encoders: dict[str, Encoder] = field(default_factory=dict)
+    max_facet_values: int = 0
+    max_filter_conditions: int = 0
+    max_filter_depth: int = 0
+    max_filter_values: int = 0
+    max_id_bytes: int = 0
+    max_idempotency_key: int = 0
+    max_image_bytes: int = 0
+    max_image_pixels: int = 0
+    max_jobs: int = 0
+    max_memory_bytes: int | None = None
+    max_reply_bytes: int = 0
+    max_rows_at_once: int = 0
+    max_text_chars: int = 0
+    max_training_bytes: int = 0
+    max_waiting: int = 0
+    max_waiting_writes: int = 0
+    search_threads: int = 0
+    write_threads: int = 0
 
 
 DEFAULT_LIMITS = Limits(
@@ -369,8 +476,24 @@ DEFAULT_LIMITS = Limits(
     max_brackets=1 << 20,
     request_seconds=60.0,
     dimensions={},
+    max_facet_values=100_000,
+    max_filter_conditions=1000,
+    max_filter_depth=16,
+    max_filter_values=100_000,
+    max_id_bytes=512,
+    max_idempotency_key=255,
+    max_image_bytes=16_777_216,
+    max_image_pixels=40_000_000,
+    max_jobs=16,
+    max_reply_bytes=67_108_864,
+    max_rows_at_once=100_000_000,
+    max_text_chars=10_000,
+    max_training_bytes=4_294_967_296,
+    max_waiting=1024,
+    max_waiting_writes=256,
+    write_threads=4,
 )
-"""Those of a service without settings, for where it is not asked."""
+"""Those of a service without settings, for where it is not asked; `search_threads` are those of its machine."""
 
 
 def make(cls: type[T], data: Mapping[str, Any], **converted: Any) -> T:

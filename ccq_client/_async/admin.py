@@ -16,7 +16,7 @@ from ccq_client.errors import InputError
 from ccq_client.files import whole_file
 from ccq_client.jobs import Job
 from ccq_client.options import TrainingOptions, check_options
-from ccq_client.results import Alias, Collection, Model, Snapshot
+from ccq_client.results import Alias, Collection, LatentMap, Model, Snapshot, Usage
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -65,6 +65,24 @@ class AsyncCollections:
     async def delete(self, name: str) -> None:
         """Delete a collection with all its items."""
         await self._connection.send(admin.delete_collection(name))
+
+    async def usage(self, name: str) -> Usage:
+        """How often each codeword of the collection's model is used: what the codes make of their bits."""
+        return await self._connection.send(admin.usage(name))
+
+    async def map(self, name: str, *, sample: int | None = None, label: str | None = None) -> LatentMap:
+        """Where a sample of the items lies, in the two directions of the latent space in which it is spread most.
+
+        Parameters
+        ----------
+        name:
+            Of the collection.
+        sample:
+            Most points; by default as many as the service gives, 2,000.
+        label:
+            Key of payloads whose value is given with each point.
+        """
+        return await self._connection.send(admin.latent_map(name, sample, label))
 
     async def reencode(self, name: str, model: str, *, idempotency_key: str | None = None) -> Job:
         """Encode all items of a collection anew by another model, from the features that it keeps.

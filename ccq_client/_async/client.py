@@ -19,7 +19,7 @@ from ccq_client.calls import admin
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
 from ccq_client.in_process import AsgiApp, AsyncAppTransport
-from ccq_client.results import Limits
+from ccq_client.results import Caller, Limits
 from ccq_client.retrying import Retries
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -121,6 +121,10 @@ class AsyncClient(AsyncItems):
     async def limits(self) -> Limits:
         """What a request may be."""
         return await self._connection.limits(fresh=True)
+
+    async def caller(self) -> Caller:
+        """Who the service takes this client for, and what its API key allows."""
+        return await self._connection.send(admin.caller())
 
     async def version(self) -> str:
         """The version of the service."""

@@ -48,6 +48,7 @@ class AsyncConnection:
         self.retries = retries
         self._version_known = not check_version
         self._limits: Limits | None = None
+        self._seen: set[object] = set()
         headers = {"User-Agent": f"ccq-client/{__version__}"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
@@ -106,6 +107,12 @@ class AsyncConnection:
             except ForbiddenError:  # a key for writing alone
                 self._limits = DEFAULT_LIMITS
         return self._limits
+
+    def first_time(self, thing: object) -> bool:
+        """Whether this is asked about this thing for the first time."""
+        known = thing in self._seen
+        self._seen.add(thing)
+        return not known
 
     async def _check_version(self) -> None:
         """Warn once if the server is of another version; where it does not tell, the request itself will say why."""

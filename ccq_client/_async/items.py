@@ -181,15 +181,24 @@ class AsyncItems(AsyncSearches):
         ids: Ids | None = None,
         *,
         filter: Filter | None = None,  # noqa: A002
+        if_match: int | None = None,
         idempotency_key: str | None = None,
     ) -> Deleted:
         """Delete items by ids, where those that are not there are passed over, or all that match a filter.
 
         So many ids that the service takes them in several requests alone are deleted request by request. With
         `idempotency_key`, a string that no other write has, the same call later does nothing but say what it did.
+
+        With `if_match` one item alone, and only if it has this version, else `VersionMismatchError`, or
+        `ItemNotFoundError` if it is gone. Such a call takes no key: its version says what was done.
         """
         if (ids is None) == (filter is None):
             raise InputError("expected exactly one of ids and filter")
+        if if_match is not None:
+            if ids is None or len(ids) != 1 or idempotency_key is not None:
+                raise InputError("if_match: expected a list of one id, no filter and no idempotency_key beside it")
+            await self._connection.send(item_calls.delete_one(self._root, item_calls.plain_ids(ids)[0], if_match))
+            return Deleted(1, 0.0)
         if ids is None:
             return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
         given = item_calls.plain_ids(ids)

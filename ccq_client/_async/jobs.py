@@ -33,6 +33,10 @@ class AsyncJobs:
         """
         return await self._connection.send(calls.cancel_job(_id(job)))
 
+    async def forget(self, job: str | Job) -> None:
+        """Forget a job that has ended: it is listed no more. One that has not is cancelled, and not forgotten."""
+        await self._connection.send(calls.forget_job(_id(job)))
+
     async def wait(
         self,
         job: str | Job,

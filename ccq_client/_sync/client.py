@@ -20,7 +20,7 @@ from ccq_client.calls import admin
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
 from ccq_client.in_process import AppTransport, AsgiApp
-from ccq_client.results import Limits
+from ccq_client.results import Caller, Limits
 from ccq_client.retrying import Retries
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -122,6 +122,10 @@ class Client(Items):
     def limits(self) -> Limits:
         """What a request may be."""
         return self._connection.limits(fresh=True)
+
+    def caller(self) -> Caller:
+        """Who the service takes this client for, and what its API key allows."""
+        return self._connection.send(admin.caller())
 
     def version(self) -> str:
         """The version of the service."""

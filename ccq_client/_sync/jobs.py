@@ -34,6 +34,10 @@ class Jobs:
         """
         return self._connection.send(calls.cancel_job(_id(job)))
 
+    def forget(self, job: str | Job) -> None:
+        """Forget a job that has ended: it is listed no more. One that has not is cancelled, and not forgotten."""
+        self._connection.send(calls.forget_job(_id(job)))
+
     def wait(
         self,
         job: str | Job,

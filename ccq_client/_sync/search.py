@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Unpack
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Unpack
 
 from ccq_client._sync.connection import Connection
+from ccq_client.calls import admin
 from ccq_client.calls import items as item_calls
 from ccq_client.calls import search as search_calls
 from ccq_client.calls.search import Query, Vectors
+from ccq_client.errors import CCQError, EmptyDatabaseWarning
 from ccq_client.options import RankingOptions, SearchOptions, check_options
 from ccq_client.results import Groups, Hit, Hits
 
@@ -56,7 +59,10 @@ class Searches:
         """
         query = Query(features, by_id, like, unlike)
         checked = check_options(options, SearchOptions, (*_QUERY, "limit", "offset", "cursor"))
-        return self._connection.send(search_calls.search(self._root, query, limit, offset, cursor, checked))
+        hits = self._connection.send(search_calls.search(self._root, query, limit, offset, cursor, checked))
+        if not hits and not offset and cursor is None:
+            self._explain(checked)
+        return hits
 
     def search_batch(
         self, queries: Vectors | Sequence[Vectors], *, limit: int = 10, **options: Unpack[SearchOptions]
@@ -80,6 +86,8 @@ class Searches:
         for call in search_calls.batches(self._root, given, limit, limits, checked):
             part = self._connection.send(call)
             found += part
+        if found and not any(found):
+            self._explain(checked)
         return found
 
     def search_groups(
@@ -109,7 +117,10 @@ class Searches:
         query = Query(features, by_id, like, unlike)
         checked = check_options(options, RankingOptions, ("group_by", "group_size", *_QUERY, "limit", "offset"))
         call = search_calls.groups(self._root, query, group_by, group_size, limit, offset, checked)
-        return self._connection.send(call)
+        groups = self._connection.send(call)
+        if not groups and not offset:
+            self._explain(checked)
+        return groups
 
     def search_iter(
         self,
@@ -138,8 +149,24 @@ class Searches:
         while True:
             call = search_calls.search(self._root, query, page, 0, cursor, checked)
             hits = self._connection.send(call)
+            if not hits and cursor is None:
+                self._explain(checked)
             for hit in hits:
                 yield hit
             cursor = hits.next_cursor
             if cursor is None:
                 return
+
+    def _explain(self, options: Mapping[str, Any]) -> None:
+        """Warn, once, if a search found nothing as all items are in other databases than the ones that it was of."""
+        given = options.get("database")
+        asked = None if given is None else (given,) if isinstance(given, str) else tuple(given)
+        if not self._connection.first_time((self._collection, asked)):
+            return
+        try:
+            databases = (self._connection.send(admin.get_collection(self._collection))).databases
+        except CCQError:  # it is no more than a hint
+            return
+        message = search_calls.why_nothing(self._collection, asked, databases or {})
+        if message:
+            warnings.warn(message, EmptyDatabaseWarning, stacklevel=3)

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
+from urllib.parse import urlencode
 
 from ccq_client.calls.call import Call, nothing, segment, to_json
 from ccq_client.calls.items import root
 from ccq_client.errors import InputError
-from ccq_client.results import Alias, Collection, Limits, Modality, Model, Snapshot, make, moment
+from ccq_client.results import (
+    Alias,
+    Caller,
+    Collection,
+    Encoder,
+    LatentMap,
+    Limits,
+    MapPoint,
+    Modality,
+    Model,
+    Snapshot,
+    Usage,
+    make,
+    moment,
+)
 
 FILE = "application/octet-stream"
 
@@ -47,6 +62,18 @@ def get_collection(name: str) -> Call[Collection]:
 def list_collections() -> Call[list[Collection]]:
     """All collections."""
     return Call("GET", "/collections", lambda data: [_collection(entry) for entry in data["collections"]])
+
+
+def usage(name: str) -> Call[Usage]:
+    """How often codewords are used."""
+    return Call("GET", f"{root(name)}/usage", _usage)
+
+
+def latent_map(name: str, sample: int | None, label: str | None) -> Call[LatentMap]:
+    """Where a sample of the items lies."""
+    given = {key: value for key, value in (("sample", sample), ("label", label)) if value is not None}
+    path = f"{root(name)}/map"
+    return Call("GET", f"{path}?{urlencode(given)}" if given else path, _latent_map)
 
 
 def delete_collection(name: str) -> Call[None]:
@@ -122,7 +149,12 @@ def delete_snapshot(name: str) -> Call[None]:
 
 def limits() -> Call[Limits]:
     """What a request may be."""
-    return Call("GET", "/limits", lambda data: make(Limits, data))
+    return Call("GET", "/limits", _limits)
+
+
+def caller() -> Call[Caller]:
+    """Who asks."""
+    return Call("GET", "/caller", lambda data: make(Caller, data))
 
 
 def version() -> Call[str]:
@@ -133,6 +165,19 @@ def version() -> Call[str]:
 def ready() -> Call[str]:
     """Ask whether every collection is loaded."""
     return Call("GET", "/readyz", lambda data: str(data["status"]))
+
+
+def _limits(data: Any) -> Limits:
+    encoders = {name: make(Encoder, entry) for name, entry in data.get("encoders", {}).items()}
+    return make(Limits, data, encoders=encoders)
+
+
+def _usage(data: Any) -> Usage:
+    return make(Usage, data, codebooks=tuple(map(tuple, data["codebooks"])))
+
+
+def _latent_map(data: Any) -> LatentMap:
+    return make(LatentMap, data, points=tuple(make(MapPoint, entry) for entry in data["points"]))
 
 
 def _collection(data: Any) -> Collection:

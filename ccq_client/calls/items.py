@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 from ccq_client.arrays import decode
-from ccq_client.calls.call import Call, segment, to_json
+from ccq_client.calls.call import Call, nothing, segment, to_json
 from ccq_client.errors import InputError
 from ccq_client.options import Filter
 from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Limits, Payload, PayloadSet, make
@@ -60,6 +60,11 @@ def deletes(root: str, ids: Sequence[str], limits: Limits, key: str | None) -> I
     most = max(1, min(limits.max_batch_items, (limits.max_body_bytes - 64) // longest))
     for start in range(0, len(ids), most):
         yield _delete(root, {"ids": ids[start : start + most]}, part_key(key, start))
+
+
+def delete_one(root: str, item_id: str, if_match: int) -> Call[None]:
+    """Delete an item of this version."""
+    return Call("DELETE", _item_path(root, item_id), nothing, headers={"If-Match": f'"{if_match}"'})
 
 
 def delete_matching(root: str, filter_: Filter | None, key: str | None) -> Call[Deleted]:

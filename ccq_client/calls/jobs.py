@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ccq_client.calls.admin import FILE
-from ccq_client.calls.call import Call, segment, to_json
+from ccq_client.calls.call import Call, nothing, segment, to_json
 from ccq_client.calls.items import once, root
 from ccq_client.jobs import Job, job_of
 
@@ -28,6 +28,11 @@ def get_job(job: str) -> Call[Job]:
 def cancel_job(job: str) -> Call[Job]:
     """Cancel a job; one that has ended stays as it is."""
     return Call("DELETE", f"/jobs/{segment(job)}?forget=false", job_of)
+
+
+def forget_job(job: str) -> Call[None]:
+    """Forget a job that has ended, or cancel one that has not."""
+    return Call("DELETE", f"/jobs/{segment(job)}", nothing)
 
 
 def train_on_collection(model: str, collection: str, options: Mapping[str, Any], key: str | None) -> Call[Job]:

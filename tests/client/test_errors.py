@@ -73,7 +73,7 @@ def test_a_problem_is_raised_as_its_class(kind, code):
     assert (error.status, error.code, error.title, error.detail) == (expected.status, code, expected.title, "one")
     assert error.errors == (Fault("#/items/3", "one"), Fault("?limit", "two"))
     assert error.request_id == "r1"
-    assert str(error) == f"{expected.title}: one\n  two"
+    assert re.fullmatch(rf"{re.escape(expected.title)}: one(; .+)?\n  two", str(error))
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.errors) == (type(error), str(error), error.errors)
 

@@ -349,7 +349,8 @@ def test_what_cannot_be_an_address_or_a_key_is_said_at_once():
 
 
 def test_a_request_as_it_is_sent():
-    script = Script(httpx.Response(200, json={"results": [], "next_cursor": None, "took_ms": 1}))
+    hit = {"id": "x", "database": "text", "distance": 0.0, "score": 1.0}
+    script = Script(httpx.Response(200, json={"results": [hit], "next_cursor": None, "took_ms": 1}))
     with connected("threads", httpx.MockTransport(script), check_version=False, collection="a b") as client:
         client.search({"text": [1, 2.5]}, limit=3, filter={"must": [{"ids": ["x"]}]})
     request = script.requests[0]

@@ -134,7 +134,7 @@ def test_public_names():
     assert sorted(ccq_client.__all__) == ccq_client.__all__
     for name in ccq_client.__all__:
         assert hasattr(ccq_client, name)
-    assert len(ccq_client.__all__) == 39
+    assert len(ccq_client.__all__) == 45
     assert (ROOT / "ccq_client/py.typed").exists()
     assert '"ccq_client"' in (ROOT / "pyproject.toml").read_text()
 

@@ -238,7 +238,7 @@ def test_an_item_of_any_id_is_that_item(shared, name):
     shared.index([name], {"text": PAIRS["text"][:1]}, [{"name": name}])
     assert shared.get(name).payload == {"name": name}
     assert shared.set_payload(name, {"again": name}).id == name
-    assert shared.search(by_id=name).ids.count(name) == 0
+    assert shared.search(by_id=name, database="text").ids.count(name) == 0
     assert shared.delete([name]).deleted == 1
 
 
