@@ -66,6 +66,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             access_log=False,  # `service.watching` has its own
             timeout_graceful_shutdown=settings.shutdown_seconds,
             lifespan="on",
+            ws="none",  # else it depends on what else is installed whether some requests are refused in plain text
             http=wire.Protocol,
             **https,
         )
