@@ -163,9 +163,9 @@ def advice(wanted: Wanted, options: list[Option]) -> list[str]:
             found.append("memory: --norm none saves a byte of each row, where searches rank by cosine alone")
     if wanted.latency_ms is not None and not shortest.fits_latency:
         found.append(
-            f"latency: {shortest.bits} bits already take {shortest.latency_ms:.1f} ms of {wanted.latency_ms:g}: let a "
-            "search use several threads (CCQ_THREADS), divide the items among several servers, or search with "
-            "filters that few items match"
+            f"latency: {shortest.bits} bits already take {shortest.latency_ms:.1f} ms of {wanted.latency_ms:g} in one "
+            "thread: serve on a machine with more processors, which a large search shares, divide the items among "
+            "several servers, or search with filters that few items match"
         )
     if all(one.few for one in options):
         found.append(

@@ -2,7 +2,8 @@
 
 A level is a set of CPU instructions: ``avx512vbmi``, ``avx2``, ``neon`` or ``portable``; the best one that this CPU has
 is taken. ``numpy`` is no compiled kernel at all but the readable reference, hundreds of times slower, that all others
-are tested against. The environment variables ``CCQ_SIMD_LEVEL`` and ``CCQ_THREADS`` set both at import.
+are tested against. Threads are as many as there are processors; calls at the same time share them, and results do not
+depend on their number. The environment variables ``CCQ_SIMD_LEVEL`` and ``CCQ_THREADS`` set both at import.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import os
 
 from ccq_core import _native
 from ccq_core.errors import InvalidInputError
+from ccq_core.processors import processors
 
 NUMPY = "numpy"
 MAX_THREADS = 1024
 
 _level = _native.levels()[0]
-_threads = 1
+_threads = min(processors(), MAX_THREADS)
 
 
 def levels() -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 #include "pool.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -12,60 +14,62 @@ namespace {
 
 struct Job {
     const std::function<void(std::size_t)>* task;
-    std::size_t left;
+    std::size_t n;
+    std::size_t next;  // which nobody has taken yet
+    std::size_t left;  // that are not done
     std::exception_ptr error;
-    std::mutex lock;
     std::condition_variable done;
-
-    void run(std::size_t i) {
-        std::exception_ptr caught;
-        try {
-            (*task)(i);
-        } catch (...) {
-            caught = std::current_exception();
-        }
-        const std::lock_guard<std::mutex> guard(lock);
-        if (caught && !error) error = caught;
-        if (--left == 0) done.notify_all();
-    }
 };
 
 class Pool {
    public:
-    void submit(Job* job, std::size_t i) {
-        const std::lock_guard<std::mutex> guard(lock_);
-        queue_.push_back({job, i});
-        if (idle_ < queue_.size()) {
-            std::thread(&Pool::work, this).detach();  // ends with the process
-            ++idle_;                                  // it is about to wait for the work just queued
-        }
-        wake_.notify_one();
+    void run(std::size_t n, const std::function<void(std::size_t)>& task) {
+        Job job{&task, n, 0, n, nullptr, {}};
+        std::unique_lock<std::mutex> guard(lock_);
+        add_threads(n - 1);
+        queue_.push_back(&job);
+        for (std::size_t i = 1; i < n; ++i) wake_.notify_one();
+        while (job.next < n) run_next(&job, guard);
+        job.done.wait(guard, [&] { return job.left == 0; });
+        if (job.error) std::rethrow_exception(job.error);
     }
 
    private:
-    struct Item {
-        Job* job;
-        std::size_t index;
-    };
+    void add_threads(std::size_t most) {
+        try {
+            for (; threads_ < most; ++threads_) std::thread(&Pool::work, this).detach();  // ends with the process
+        } catch (const std::system_error&) {  // those that are there do the work, or the caller alone
+        }
+    }
 
     void work() {
         std::unique_lock<std::mutex> guard(lock_);
         for (;;) {
             wake_.wait(guard, [&] { return !queue_.empty(); });
-            const Item item = queue_.front();
-            queue_.pop_front();
-            --idle_;
-            guard.unlock();
-            item.job->run(item.index);
-            guard.lock();
-            ++idle_;
+            run_next(queue_.front(), guard);
         }
+    }
+
+    // Its owner waits for all that was taken, so the job lives until this has counted it as done.
+    void run_next(Job* job, std::unique_lock<std::mutex>& guard) {
+        const std::size_t i = job->next++;
+        if (job->next == job->n) queue_.erase(std::find(queue_.begin(), queue_.end(), job));
+        guard.unlock();
+        std::exception_ptr caught;
+        try {
+            (*job->task)(i);
+        } catch (...) {
+            caught = std::current_exception();
+        }
+        guard.lock();
+        if (caught && !job->error) job->error = caught;
+        if (--job->left == 0) job->done.notify_all();
     }
 
     std::mutex lock_;
     std::condition_variable wake_;
-    std::deque<Item> queue_;
-    std::size_t idle_ = 0;
+    std::deque<Job*> queue_;  // of which something has not been taken
+    std::size_t threads_ = 0;
 };
 
 // Threads do not survive a fork, and locks may be held by them: the child gets a pool of its own. Never freed, since its
@@ -83,13 +87,7 @@ Pool& pool() {
 
 void run_parallel(std::size_t n, const std::function<void(std::size_t)>& task) {
     if (n == 1) return task(0);
-    Job job{&task, n, nullptr, {}, {}};
-    Pool& threads = pool();
-    for (std::size_t i = 1; i < n; ++i) threads.submit(&job, i);
-    job.run(0);
-    std::unique_lock<std::mutex> guard(job.lock);
-    job.done.wait(guard, [&] { return job.left == 0; });
-    if (job.error) std::rethrow_exception(job.error);
+    pool().run(n, task);
 }
 
 }  // namespace ccq

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from ccq_core.processors import processors
 from service.schemas.names import NAME_PATTERN
 
 _MIB = 1 << 20
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _named(directory: Any) -> Any:
@@ -166,7 +162,7 @@ class Settings(BaseSettings):
         "is left to threads. 10^8 take some 10 milliseconds; 0: everything is left to threads.",
     )
     search_threads: int = Field(
-        default_factory=_cpus,
+        default_factory=processors,
         ge=1,
         description="Searches and other reads that run at one time; the number of processors by default.",
     )
@@ -176,7 +172,7 @@ class Settings(BaseSettings):
         description="Writes that are checked and encoded at one time; they are committed together.",
     )
     training_threads: int = Field(
-        default_factory=lambda: max(_cpus() // 2, 1),
+        default_factory=lambda: max(processors() // 2, 1),
         ge=1,
         description="Threads of a training, which give way to the server; half the number of processors by default.",
     )

@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -46,9 +47,10 @@ def level(request):
 
 @pytest.fixture(params=[1, 3])
 def threads(request):
+    before = simd.get_threads()
     simd.set_threads(request.param)
     yield request.param
-    simd.set_threads(1)
+    simd.set_threads(before)
 
 
 def grouped(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -154,6 +156,27 @@ def test_threads_do_not_show(level, threads, cosine):
     assert_same(search(rows, tables, 20), expected)
     one = DistanceTables(tables.metric, tables.planes[:1], tables.square_norm[:1])
     assert_same(search(rows, one, 20), expected[:1])
+
+
+def test_searches_at_the_same_time_share_threads(level, threads):
+    rows, tables, expected = large_case(False)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: search(rows, tables, 20), range(40)):
+            assert_same(found, expected)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+def test_a_search_behind_a_fork():
+    """The child has none of its parent's threads, and makes its own."""
+    script = (
+        "import os, numpy as np; from ccq_core import simd; from tests.core.test_kernels import large_case, search\n"
+        "simd.set_threads(3); rows, tables, expected = large_case(False); search(rows, tables, 20)\n"
+        "if child := os.fork(): raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "before = len(os.listdir('/proc/self/task')); (labels, _), *_ = search(rows, tables, 20)\n"
+        "more = len(os.listdir('/proc/self/task')) - before; same = np.array_equal(labels, expected[0][0])\n"
+        "os._exit(7 if same and more else 1)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 7
 
 
 @pytest.mark.parametrize("queries", [1, 33])
