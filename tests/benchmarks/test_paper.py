@@ -1,5 +1,6 @@
 """The experiments of the paper on small data."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,30 @@ needs_wiki = pytest.mark.skipif(not WIKI.exists(), reason="the Wiki data set is 
 
 
 QUICK = {"iterations": 1, "effort": 0}
+
+
+# -- the report in the repository -----------------------------------------------------------------
+
+
+def wiki_at_32_bits():
+    """MAP by task and method, of ten seeds, as docs/paper.md has it."""
+    wiki = (ROOT / "docs/paper.md").read_text().split("## Wiki")[1].split("## emoji")[0]
+    rows = (re.split(r" *\| *", line.strip("| ")) for line in wiki.splitlines() if "→" in line)
+    found = {}
+    for task, method, _, _, cell, _ in rows:
+        found.setdefault(task, {})[method] = float(re.match(r"\**(0\.\d{4})", cell)[1])
+    return found
+
+
+def test_the_paper_settings_beat_those_that_the_paper_says_they_beat_and_the_defaults_all():
+    """Against CVH as it is meant, the paper's settings lose across modalities, and so does what the paper reports of
+    them; CVH-magnitude is the one of its table."""
+    found = wiki_at_32_bits()
+    assert len(found) == len(TASKS)
+    for task in ("I→I", "T→T", "I→T", "T→I"):
+        score = found[task]
+        assert score[PAPER] > max(score[name] for name in ("CVH-magnitude", "IMH", "CorrAE")), task
+        assert score[DEFAULTS] > max(score[name] for name in ("CVH", "CVH-magnitude", "IMH", "CorrAE", "CMSSH", PAPER))
 
 
 # -- measures --------------------------------------------------------------------------------------
@@ -427,7 +452,7 @@ def measured(tmp_path_factory):
     write_rows(folder / "binarization.csv", binarization.KEYS, ("value",), rows)
     rows = [("Wiki", DEFAULTS, 32, weight, 0, task, weight / 400) for weight in (0.1, 5.0, 200.0) for task in CROSS]
     write_rows(folder / "lambda.csv", sensitivity.KEYS, ("value",), rows)
-    objects = [(unpaired, pairs, seed) for unpaired in (0, 10_000) for pairs in semi.PAIRS for seed in (0, 1)]
+    objects = [(unpaired, pairs, seed) for unpaired in (0, 10_000) for pairs in semi.PAIRS for seed in (0,)]
     rows = [("Wiki", DEFAULTS, 32, u, p, seed, "I->T", 0.2 + p / 1e5 + u / 1e6) for u, p, seed in objects]
     write_rows(folder / "semi.csv", semi.KEYS, ("value",), rows)
     write_rows(folder / "search-time.csv", search_time.KEYS, ("value",), [(DEFAULTS, 32, n, n / 90) for n in (1, 9)])
