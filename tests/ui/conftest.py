@@ -17,6 +17,9 @@ from tests.service.harness import ServerProcess
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser: pip install playwright")
 
+PATIENCE = 30_000  # milliseconds: other tests keep the machine busy
+sync_api.expect.set_options(timeout=PATIENCE)
+
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -138,7 +141,7 @@ def visit(browser, server):
 @contextmanager
 def visiting(browser, url, **options) -> Iterator[Visit]:
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     try:
         visit = Visit(context.new_page(), url)
         yield visit
