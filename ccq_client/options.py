@@ -28,7 +28,8 @@ class RankingOptions(TypedDict, total=False):
     Attributes
     ----------
     database:
-        A modality's name or ``pair``; several: one merged ranking. By default ``pair``, or the only modality.
+        A modality's name or ``pair``; several: one merged ranking, which lists an item once for each database that
+        it is found in. By default ``pair``, or the only modality.
     filter:
         Only items whose payload matches.
     score_threshold:

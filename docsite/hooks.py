@@ -30,6 +30,9 @@ OUTSIDE = {
 }
 """Files of the repository that the site has too: path in the repository to path in the site."""
 
+_SITE_ONLY = re.compile(r"<!-- in the site: (.*?) -->")
+"""Text around links to pages that are made, which the repository has not."""
+
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
 
 
@@ -56,8 +59,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links of pages in `docs/` that lead out of it."""
+    """Links of pages in `docs/` that lead out of it, or to pages that are made."""
     uri = page.file.src_uri
+    markdown = _SITE_ONLY.sub(r"\1", markdown)
     return markdown if uri in OUTSIDE.values() or uri in MADE else relinked(markdown, f"docs/{uri}", uri)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from ccq_client import Client
 from ccq_client.errors import CODES
 from service.problems import KINDS, NO_METHOD, NO_ROUTE
 from service.settings import Settings
+from tests.documents import ROOT, pages
 
-ROOT = Path(__file__).parents[1]
 SERVICE = (ROOT / "docs/service.md").read_text(encoding="utf-8")
 DOCUMENT = json.loads((ROOT / "openapi/openapi.json").read_text(encoding="utf-8"))
 
@@ -47,3 +46,9 @@ def test_every_verb_of_the_client_is_documented():
         assert re.search(rf"\b{name}\(|`{name}`", text), name
     for error in CODES.values():
         assert f"`{error.__name__}`" in text, error
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in pages())])
+def test_links_lead_somewhere_in_the_repository_too(page):
+    for target in re.findall(r"\]\(([^)#\s]+)", re.sub(r"<!--.*?-->", "", (ROOT / page).read_text(encoding="utf-8"))):
+        assert ":" in target or (ROOT / page).parent.joinpath(target).exists(), target

@@ -43,7 +43,8 @@ Databases = Annotated[
         {
             "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
             "description": "Where to search: a modality's name, `pair` for items with several modalities, or a list of "
-            "these for one merged ranking. By default `pair`, or the modality if the model has only one.",
+            "these for one merged ranking, which lists an item once for each database that it is found in. By default "
+            "`pair`, or the modality if the model has only one.",
         }
     ),
 ]

@@ -87,3 +87,9 @@ def test_parameters_that_are_described_together_have_their_own_defaults(site):
     assert "limit (int, default: 10 )" in plain
     assert "offset (int, default: 0 )" in plain
     assert "offset (int, default: 10 )" not in plain
+
+
+def test_pages_that_are_made_are_linked_in_the_site_alone(site):
+    text = (site / "reference/overview.html").read_text(encoding="utf-8")
+    for page in ("rest.html", "cli.html"):
+        assert re.search(rf'<td>.*href="{page}"', text), page
