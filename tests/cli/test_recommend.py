@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from ccq_cli import sizing
 from ccq_cli.recommend import Amount
 from ccq_cli.sizing import BITS, PROCESS_BYTES, Wanted, advice, choose, option
+from ccq_core import CCQ
 from tests.cli.bulk import ok, refused
 
 
@@ -36,6 +38,25 @@ def test_a_measured_export_is_near_the_sums():
     for keep, measured in (("none", 122), ("float16", 709)):
         found = option(wanted(dims={"image": 128, "text": 128}, keep=keep), 32, 0.1).disk / 1_000_000
         assert found == pytest.approx(measured, rel=0.05)
+
+
+def test_a_data_directory_takes_what_the_sums_say(tmp_path):
+    """docs/operations/sizing.md: a little less, with ids and payloads of 60 bytes together."""
+    n = 20_000
+    rng = np.random.default_rng(0)
+    for name in ("image", "text"):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal((n, 16), dtype=np.float32))
+    CCQ(bits=16, iterations=1).fit({name: np.load(tmp_path / f"{name}.npy")[:2000] for name in ("image", "text")}).save(
+        tmp_path / "model.ccq"
+    )
+    (tmp_path / "ids.txt").write_text("".join(f"p{i:07}\n" for i in range(n)))
+    (tmp_path / "payloads.jsonl").write_text(n * (json.dumps({"title": 39 * "x"}) + "\n"))  # 52 bytes
+    arrays = [f"{name}={tmp_path / name}.npy" for name in ("image", "text")]
+    rows = ["--ids", tmp_path / "ids.txt", "--payloads", tmp_path / "payloads.jsonl"]
+    ok("index", *arrays, *rows, "--data", tmp_path / "store", "--model", tmp_path / "model.ccq", "--keep", "float16")
+    measured = sum(file.stat().st_size for file in (tmp_path / "store").iterdir())
+    said = option(wanted(items=n, dims={"image": 16, "text": 16}, keep="float16"), 16, 0.1).disk
+    assert 0.9 * said < measured < 1.05 * said
 
 
 def test_the_longest_that_fits_is_chosen():
