@@ -33,8 +33,8 @@ INTRO = """\
 Made from the [OpenAPI document](../openapi.json) at every build of these pages. What the routes mean, in prose and with
 replies, is in [the service](../service.md); every error code is explained [there](../service.md#errors).
 
-The calls are for `ccq serve` on this machine. With [API keys](../service.md#api-keys) each needs one with the scope
-that is named here: `-H "Authorization: Bearer $CCQ_API_KEY"`. The routes of items exist twice: with
+The calls are for `ccq serve` on this machine. With [API keys](../operations/security.md#api-keys) each needs one with
+the scope that is named here: `-H "Authorization: Bearer $CCQ_API_KEY"`. The routes of items exist twice: with
 `/collections/photos-2026` in front of their path they act on that collection, without on the default one.
 """
 
