@@ -52,3 +52,20 @@ def test_every_verb_of_the_client_is_documented():
 def test_links_lead_somewhere_in_the_repository_too(page):
     for target in re.findall(r"\]\(([^)#\s]+)", re.sub(r"<!--.*?-->", "", (ROOT / page).read_text(encoding="utf-8"))):
         assert ":" in target or (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_troubleshooting_quotes_what_is_said():
+    """What stands in the first column is a code, something to type, or a part of a message."""
+    text = (ROOT / "docs/operations/troubleshooting.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| ([^|]+) \|", text, flags=re.MULTILINE)))
+    sources = [
+        ROOT / "pyproject.toml",
+        *(p for d in ("service", "ccq_cli", "ccq_client", "ccq_core") for p in (ROOT / d).rglob("*.py")),
+    ]
+    said = re.sub(r'"\s*f?"', "", "\n".join(path.read_text(encoding="utf-8") for path in sources))
+    codes = {kind.code for kind in KINDS.values()} | {NO_ROUTE.code, NO_METHOD.code}
+    assert len(quoted) > 40
+    for part in quoted:
+        assert part in codes or part.startswith(("ccq ", "/")) or part in said, part
+    for code in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text):
+        assert code in codes or code in said, code
