@@ -61,6 +61,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links of pages in `docs/` that lead out of it, or to pages that are made."""
     uri = page.file.src_uri
+    if uri == OUTSIDE["README.md"]:
+        page.meta["hide"] = ["navigation"]  # it has nothing beside it
     markdown = _SITE_ONLY.sub(r"\1", markdown)
     return markdown if uri in OUTSIDE.values() or uri in MADE else relinked(markdown, f"docs/{uri}", uri)
 

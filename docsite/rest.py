@@ -27,6 +27,9 @@ PATHS = {
 FILES = {"put_/models/{model}": "wiki-32.ccq", "post_/models/{model}/train": "features.npz"}
 """The files that are sent where a body is no JSON."""
 
+FIRST = ("/index", "/search")
+"""The paths that most readers look for; the others are in the order of the document."""
+
 INTRO = """\
 # REST API
 
@@ -66,9 +69,9 @@ def page(document: Json) -> str:
 
 
 def routes(document: Json) -> Iterator[tuple[str, str, Json]]:
-    """(method in lower case, path, operation) of all routes, without those that `TWIN` makes out of others."""
+    """(method in lower case, path, operation) of all routes, `FIRST` first, without those that `TWIN` makes of others."""
     paths = document["paths"]
-    for path, methods in paths.items():
+    for path, methods in sorted(paths.items(), key=lambda item: item[0] not in FIRST):
         if path.removeprefix(TWIN) in paths and path.startswith(TWIN + "/"):
             continue
         for method, operation in methods.items():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shlex
 
 import numpy as np
@@ -32,6 +33,7 @@ def test_every_route_and_schema_is_there_and_the_page_is_always_the_same():
     for name in DOCUMENT["components"]["schemas"]:
         assert f"### {name} " in PAGE
     assert rest.page(json.loads(json.dumps(DOCUMENT))) == PAGE
+    assert re.findall(r"^### POST (\S+)", PAGE, flags=re.MULTILINE)[:2] == ["/index", "/search"]
 
 
 @pytest.fixture(scope="module")

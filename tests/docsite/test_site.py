@@ -93,3 +93,18 @@ def test_pages_that_are_made_are_linked_in_the_site_alone(site):
     text = (site / "reference/overview.html").read_text(encoding="utf-8")
     for page in ("rest.html", "cli.html"):
         assert re.search(rf'<td>.*href="{page}"', text), page
+
+
+def test_the_page_of_addresses_that_lead_nowhere_leads_on(site):
+    """Its links are absolute, since it stands at any address."""
+    text = (site / "404.html").read_text(encoding="utf-8")
+    found = [link for link in Page(text[text.index("<article") : text.index("</article")]).links if link != "#"]
+    assert len(found) >= 4
+    for link in found:
+        assert link.startswith("/"), link
+        assert (site / link.removeprefix("/")).exists(), link
+
+
+def test_the_home_page_has_no_empty_navigation_beside_it(site):
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'data-md-type="navigation" hidden', " ".join(home.split()))
