@@ -69,7 +69,7 @@ def page(document: Json) -> str:
 
 
 def routes(document: Json) -> Iterator[tuple[str, str, Json]]:
-    """(method in lower case, path, operation) of all routes, `FIRST` first, without those that `TWIN` makes of others."""
+    """(method in lower case, path, operation) of all routes, `FIRST` first, without those that `TWIN` makes."""
     paths = document["paths"]
     for path, methods in sorted(paths.items(), key=lambda item: item[0] not in FIRST):
         if path.removeprefix(TWIN) in paths and path.startswith(TWIN + "/"):
