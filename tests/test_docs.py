@@ -69,3 +69,13 @@ def test_troubleshooting_quotes_what_is_said():
         assert part in codes or part.startswith(("ccq ", "/")) or part in said, part
     for code in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text):
         assert code in codes or code in said, code
+
+
+def test_every_metric_is_documented_and_there_is_no_other():
+    text = (ROOT / "docs/operations/monitoring.md").read_text(encoding="utf-8")
+    sources = "".join((ROOT / "service" / name).read_text(encoding="utf-8") for name in ("metrics.py", "scrape.py"))
+    known = {name + "_total" * (kind == "Counter") for kind, name in re.findall(r'(\w+)\(\s*"(ccq_\w+)"', sources)}
+    assert len(known) > 12
+    named = set(re.findall(r"`(ccq_\w+)", text))
+    assert named == known
+    assert {name.removesuffix("_bucket") for name in re.findall(r"\b(ccq_\w+)", text)} == known
