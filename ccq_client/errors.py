@@ -282,6 +282,7 @@ CODES: dict[str, type[ApiError]] = {
     "invalid_json": RequestError,
     "unauthenticated": UnauthenticatedError,
     "forbidden": ForbiddenError,
+    "foreign_origin": ForbiddenError,
     "collection_not_found": CollectionNotFoundError,
     "item_not_found": ItemNotFoundError,
     "model_not_found": ModelNotFoundError,

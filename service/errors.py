@@ -164,6 +164,10 @@ class ForbiddenError(RequestError):
     """The API key or token is valid, but allows neither this nor, maybe, this collection."""
 
 
+class ForeignOriginError(RequestError):
+    """The request may be of a web page elsewhere, and the server asks for no API key that would tell."""
+
+
 class ClientGoneError(RequestError):
     """The client went away before its request was complete."""
 

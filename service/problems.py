@@ -61,6 +61,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.RequestError: Kind(400, "bad_request", "The request cannot be served"),
     errors.UnauthenticatedError: Kind(401, "unauthenticated", "The request has no valid API key"),
     errors.ForbiddenError: Kind(403, "forbidden", "The API key does not allow this"),
+    errors.ForeignOriginError: Kind(403, "foreign_origin", "Pages of elsewhere may not use this server"),
     errors.ClientGoneError: Kind(400, "client_gone", "The request was not completed"),
     errors.EmptyBodyError: Kind(400, "empty_body", "The request has no body"),
     errors.InvalidJsonError: Kind(400, "invalid_json", "The body is not JSON"),

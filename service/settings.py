@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     cors_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(_listed)] = Field(
         default=(),
         description="Origins whose web pages may call the service, joined by commas, as in `https://app.example`; "
-        "`*` is any.",
+        "`*` is any. A server without keys may be called by their hosts' names too.",
     )
     encoders: Annotated[Path | None, BeforeValidator(_no_file)] = Field(
         default=None,

@@ -10,10 +10,11 @@ from fastapi.security.base import SecurityBase
 from fastapi.security.utils import get_authorization_scheme_param
 
 from service import errors
-from service.access import Caller, caller_of, let_in
+from service.access import ANYONE, Caller, caller_of, let_in
 from service.admission import share_of
 from service.headers import header
 from service.keys import Scope
+from service.origins import check_origin
 from service.problems import problem_responses
 from service.runtime import Runtime
 from service.watching import note
@@ -51,7 +52,10 @@ def _identify(request: Request, scope: Scope) -> Caller:
     kind, credential = get_authorization_scheme_param(header(request.scope, b"authorization"))
     if kind.lower() != "bearer":
         credential = header(request.scope, b"x-api-key")
-    caller = _runtime(request).access.caller(credential)
+    runtime = _runtime(request)
+    caller = runtime.access.caller(credential)
+    if caller is ANYONE:
+        check_origin(request.scope, runtime.settings)
     note(request.scope, caller=caller.name)
     caller.check_scope(scope)
     let_in(request.scope, caller)
@@ -84,6 +88,7 @@ def guarded(*kinds: type[Exception]) -> dict[int | str, dict[str, Any]]:
     return problem_responses(
         errors.UnauthenticatedError,
         errors.ForbiddenError,
+        errors.ForeignOriginError,
         *kinds,
         errors.OverloadedError,
         errors.RequestTimeoutError,
