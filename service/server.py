@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -67,7 +68,7 @@ def serve(settings: Settings, model_path: Path | None = None) -> None:
             timeout_graceful_shutdown=settings.shutdown_seconds,
             lifespan="on",
             ws="none",  # else it depends on what else is installed whether some requests are refused in plain text
-            http=wire.Protocol,
+            http=partial(wire.Protocol, head_seconds=settings.request_seconds),  # type: ignore[arg-type]
             **https,
         )
         server = _Server(config, _url(listener, "https" if https else "http"), settings.ui)

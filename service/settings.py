@@ -134,7 +134,7 @@ class Settings(BaseSettings):
         default=60,
         gt=0,
         description="Longest that a request may take, the arrival of its body included; then it gets the problem "
-        "`timeout`.",
+        "`timeout`. As long may its head take; then the connection is closed.",
     )
     page_cache_bytes: int = Field(
         default=64 * _MIB,

@@ -3,6 +3,7 @@
 import json
 import random
 import socket
+import time
 
 import pytest
 
@@ -153,3 +154,38 @@ def test_a_response_goes_out_in_one_piece(server):
             head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200")
             assert body
+
+
+def closed_after(server, *parts):
+    """Seconds until the server closes a connection on which these bytes came, one part after the other."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        begun = time.monotonic()
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(0.2)
+        while connection.recv(65536):
+            pass
+        return time.monotonic() - begun
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (),
+        (b"GET /livez HT",),
+        (b"GET /livez HTTP/1.1\r\n", b"Host: x\r\n", b"A: b\r\n", b"C: d\r\n"),
+        (b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTTP/1.1\r\n"),
+    ],
+)
+def test_a_head_that_does_not_come_is_not_waited_for(server, parts):
+    assert 1.5 < closed_after(server, *parts) < 15  # CCQ_REQUEST_SECONDS is 2
+
+
+def test_a_connection_that_is_used_is_not_closed(server):
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for _ in range(6):  # for longer than a head may take
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            time.sleep(0.6)
