@@ -34,3 +34,8 @@ def check_room(directory: Path, needed: int, what: str) -> None:
     free = shutil.disk_usage(directory).free
     if needed > free:
         raise StorageFullError(f"{what} needs {needed} bytes of disk, {free} are free")
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory that its owner alone can enter, unless it is there; OSError if it cannot be made."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)

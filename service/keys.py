@@ -21,6 +21,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ccq_core import modelfile
+from service.disk import make_private
 from service.errors import KeysFileError
 from service.places import path as place_of
 from service.schemas.names import Name
@@ -119,7 +120,7 @@ def changed(directory: Path) -> Iterator[dict[str, Key]]:
     OSError
         The file, or the directory if there is none yet, cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make_private(directory)
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -6,6 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from service.disk import make_private
 from service.errors import DirectoryInUseError, StartError
 
 LOCK_NAME = "LOCK"
@@ -34,7 +35,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_private(directory)
             self._handle = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise StartError(f"data directory {directory}: {error.strerror}") from None

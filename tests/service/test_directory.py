@@ -1,8 +1,10 @@
 """A data directory that has lost its database is not taken for a new one."""
 
+import stat
+
 import pytest
 
-from service import errors
+from service import errors, keys
 from service.store.directory import LOCK_NAME
 from service.store.sqlite import DATABASE_NAME, SQLiteStore
 
@@ -51,3 +53,13 @@ def test_a_start_that_was_cut_short_leaves_the_directory_new(tmp_path):
     (tmp_path / LOCK_NAME).touch()
     (tmp_path / DATABASE_NAME).touch()
     SQLiteStore(tmp_path).close()
+
+
+@pytest.mark.parametrize("make", [lambda path: SQLiteStore(path).close(), lambda path: keys.changed(path).__enter__()])
+def test_a_directory_that_is_made_is_for_its_owner_alone(tmp_path, make):
+    new, there = tmp_path / "a/new", tmp_path / "there"
+    there.mkdir(0o755)
+    make(new)
+    make(there)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o700
+    assert stat.S_IMODE(there.stat().st_mode) == 0o755
