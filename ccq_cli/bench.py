@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from ccq_cli import inputs, peers
 from ccq_cli.console import out
 from ccq_cli.points import DIM, points
+from ccq_cli.shown import local_json_option, print_json
 from ccq_core import _native, simd, training
 from ccq_core.features import FeatureSet
 from ccq_core.model import NORMS
@@ -63,7 +63,7 @@ def command() -> None:
     "--norm", type=click.Choice(NORMS), default="byte", show_default=True, help="Of `points`; `none`: cosine only."
 )
 @click.option("--plain", is_flag=True, help="Also look every row up in the exact tables.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@local_json_option
 def scan(
     sizes: Sequence[int],
     books: Sequence[int],
@@ -105,7 +105,7 @@ def scan(
                     row["norm"] = norm
                 rows.append(row)
     if as_json:
-        click.echo(json.dumps(rows))
+        print_json(rows)
         return
     rivals = list(rows[0]["faiss"] or {})
     keys = [key for key in ("input", "level", "n", "m", "k", "queries", "threads", "metric") if key in rows[0]]
@@ -124,7 +124,7 @@ def scan(
 @command.command("encode")
 @click.option("--n", default=100_000, show_default=True, help="Points.")
 @click.option("--m", "books", multiple=True, type=int, default=(4, 8), show_default=True, help="Codebooks.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@local_json_option
 def encode(n: int, books: Sequence[int], as_json: bool) -> None:
     """Points a second and relative error, on the codebooks of Faiss' LSQ and RQ where it is installed, else on ours."""
     rows: list[dict[str, Any]] = []
@@ -151,7 +151,7 @@ def encode(n: int, books: Sequence[int], as_json: bool) -> None:
 @click.option("--n", "sizes", multiple=True, type=int, default=(10_000, 100_000), show_default=True, help="Points.")
 @click.option("--m", "books", multiple=True, type=int, default=(4, 8), show_default=True, help="Codebooks.")
 @click.option("--iterations", default=25, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@local_json_option
 def train(sizes: Sequence[int], books: Sequence[int], iterations: int, as_json: bool) -> None:
     """Seconds and relative error of training codebooks, beside Faiss' LSQ trainer where it is installed."""
     rows: list[dict[str, Any]] = []
@@ -235,7 +235,7 @@ def _one_thread() -> Iterator[None]:
 
 def _print(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
     if as_json:
-        click.echo(json.dumps(rows))
+        print_json(rows)
         return
     table = Table(*rows[0], title=title)
     for row in rows:

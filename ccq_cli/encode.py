@@ -9,6 +9,7 @@ import numpy as np
 
 from ccq_cli.console import err
 from ccq_cli.data import DATA_HELP, read_features
+from ccq_cli.shown import local_json_option, print_json
 from ccq_core import CCQ
 from ccq_core.modelfile import check_writable, write
 
@@ -17,7 +18,8 @@ from ccq_core.modelfile import check_writable, write
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help=".npy file to write.")
-def command(model: str, data: tuple[str, ...], output: str) -> None:
+@local_json_option
+def command(model: str, data: tuple[str, ...], output: str, as_json: bool) -> None:
     """Encode DATA with a MODEL file into (n, M + 1) uint8 codes.
 
     An object with several modalities becomes one fused item.
@@ -27,4 +29,7 @@ def command(model: str, data: tuple[str, ...], output: str) -> None:
     buffer = io.BytesIO()
     np.save(buffer, codes)
     write(output, buffer.getvalue())
+    if as_json:
+        print_json({"output": output, "items": len(codes), "bytes_per_item": codes.shape[1]})
+        return
     err.print(f"{output}: {len(codes):,} items of {codes.shape[1]} bytes")

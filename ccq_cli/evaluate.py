@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from ccq_cli.console import err, out
 from ccq_cli.options import model_parameters, training_options
+from ccq_cli.shown import local_json_option, print_json
 from ccq_core import CCQ
 from ccq_core.evaluation import evaluate, load_dataset
 
@@ -22,7 +22,7 @@ from ccq_core.evaluation import evaluate, load_dataset
     "--model", "model_file", type=click.Path(exists=True, dir_okay=False), help="Evaluate this model instead."
 )
 @click.option("-r", "--results", type=click.IntRange(1), default=50, show_default=True, help="The R of MAP@R.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@local_json_option
 @training_options
 def command(
     dataset: str, seeds: int, model_file: str | None, results: int, as_json: bool, metric: str | None, **options: Any
@@ -47,7 +47,7 @@ def command(
                 runs.append(evaluate(model, data, r=results))
     scores = {task: {"mean": fmean(v := [run[task] for run in runs]), "std": pstdev(v)} for task in runs[0]}
     if as_json:
-        click.echo(json.dumps({"bits": model.bits, "seeds": len(runs), "map": scores}))
+        print_json({"bits": model.bits, "seeds": len(runs), "map": scores})
         return
     table = Table(title=f"MAP@{results}, {model.bits} bits, {metric or model.metric}", title_justify="left")
     table.add_column("query -> database")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ccq_cli.api import API_KEY, collection_option
 from ccq_cli.console import out, row_progress
 from ccq_cli.origins import Origin, open_origin
+from ccq_cli.shown import local_json_option, print_json
 from ccq_cli.writers import DirectoryWriter, Writer, written
 
 
@@ -26,9 +27,10 @@ from ccq_cli.writers import DirectoryWriter, Writer, written
     show_default=True,
     help="A directory of arrays and JSON lines, or one Parquet file.",
 )
+@local_json_option
 @API_KEY
 @collection_option
-def command(source: str, output: Path, form: str, api_key: str | None, collection: str) -> None:
+def command(source: str, output: Path, form: str, as_json: bool, api_key: str | None, collection: str) -> None:
     """Write a collection of SOURCE to OUTPUT: ids, payloads, codes, and features where the collection keeps them.
 
     SOURCE is a data directory that no server uses, or the URL of a service. A directory is read as it is at one
@@ -41,6 +43,9 @@ def command(source: str, output: Path, form: str, api_key: str | None, collectio
     with open_origin(source, collection, api_key) as origin, written(output) as place:
         items = _write(origin, _writer(form, place, origin))
     seconds = time.perf_counter() - started
+    if as_json:
+        print_json({"collection": collection, "exported": items, "output": str(output), "seconds": seconds})
+        return
     out.print(f"exported {items:,} items of collection {collection} to {output} ({seconds:.1f} s)")
 
 

@@ -18,6 +18,7 @@ from ccq_cli.data import is_parquet, read_features
 from ccq_cli.destinations import Destination, Service, open_directory
 from ccq_cli.inorder import in_order, stop_at_interrupt
 from ccq_cli.parquet import ParquetSource
+from ccq_cli.shown import local_json_option, print_json
 from ccq_cli.slices import Distinct, Slice, Source, check_payloads
 
 PER_REQUEST = 1000
@@ -55,6 +56,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--model", type=FILE, help="With --data: model file of the collection, which is made if it is missing.")
 @click.option("--keep", type=click.Choice(["none", "float16", "int8"]), help="With --model: keep features.")
+@local_json_option
 @service_options
 @collection_option
 @click.pass_context
@@ -71,6 +73,7 @@ def command(
     directory: Path | None,
     model: Path | None,
     keep: str | None,
+    as_json: bool,
     url: str,
     api_key: str | None,
     collection: str,
@@ -103,6 +106,9 @@ def command(
                 to.add_indexes(source.indexes)
     seconds = time.perf_counter() - started
     left_out = source.rows - stored
+    if as_json:
+        print_json({"collection": collection, "indexed": stored, "left_out": left_out, "seconds": seconds})
+        return
     note = f"; {left_out:,} rows without features left out" if left_out else ""
     out.print(
         f"indexed {stored:,} items into collection {collection}{note} "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from importlib.util import find_spec
 from typing import Any
@@ -12,6 +11,7 @@ import click
 from rich.table import Table
 
 from ccq_cli.console import out
+from ccq_cli.shown import local_json_option, print_json
 from ccq_core import CCQ, __version__, simd
 
 _EXTRAS = {
@@ -61,12 +61,12 @@ def _is_there(module: str) -> bool:
 
 @click.command("info")
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@local_json_option
 def command(model: str | None, as_json: bool) -> None:
     """Describe a MODEL file or, without one, what is installed: versions, SIMD levels, threads, extras."""
     facts = installed() if model is None else describe(CCQ.load(model))
     if as_json:
-        click.echo(json.dumps(facts))
+        print_json(facts)
         return
     table = Table(title=model or "ccq-search", show_header=False, title_justify="left")
     for key, value in facts.items():

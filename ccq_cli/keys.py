@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from rich.table import Table
 
 from ccq_cli.console import err, out
+from ccq_cli.shown import local_json_option, print_json
 from service import keys
 from service.errors import StartError
-from service.keys import FILE_NAME, Scope
+from service.keys import FILE_NAME, Key, Scope
 from service.schemas.names import NAME_RULE
 
 _data = click.option(
@@ -44,6 +45,11 @@ def command() -> None:
     """Create, list and delete the API keys of a service. A service that runs follows within a second."""
 
 
+def _known(key: Key) -> dict[str, Any]:
+    """What people are told of a key: not the key, and no hash of it."""
+    return key.model_dump(mode="json", exclude={"hash"})
+
+
 @command.command("create")
 @click.argument("name")
 @click.option(
@@ -55,9 +61,10 @@ def command() -> None:
     help="What the key allows; may be repeated. admin includes the others.",
 )
 @click.option("--collection", "collections", multiple=True, help="Only for this collection; may be repeated.")
+@local_json_option
 @_data
 @_told
-def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], data: Path) -> None:
+def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], data: Path, as_json: bool) -> None:
     """Create an API key, and print it: it is kept nowhere."""
     try:
         secret, key = keys.new(name, scopes, collections or None)
@@ -67,17 +74,25 @@ def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], d
         if name in known:
             raise click.ClickException(f"there is a key {name!r} already: delete it, or choose another name")
         known[name] = key
+    if as_json:
+        print_json({**_known(key), "key": secret})
+        return
     err.print(f"Key {name!r} of {data}. It is shown this once:")
     out.print(secret)
 
 
 @command.command("list")
+@local_json_option
 @_data
 @_told
-def list_(data: Path) -> None:
+def list_(data: Path, as_json: bool) -> None:
     """List the API keys: what is known of them, not the keys themselves."""
+    found = keys.read(data / FILE_NAME).values()
+    if as_json:
+        print_json({"keys": [_known(key) for key in found]})
+        return
     table = Table("name", "scopes", "collections", "created")
-    for key in keys.read(data / FILE_NAME).values():
+    for key in found:
         collections = "all" if key.collections is None else ", ".join(key.collections)
         table.add_row(key.name, ", ".join(key.scopes), collections, key.created)
     out.print(table)

@@ -15,6 +15,7 @@ from ccq_cli.console import out
 from ccq_client.jobs import JobProgress
 
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs: names and values as over HTTP.")
+local_json_option = click.option("--json", "as_json", is_flag=True, help="For programs: one line of JSON.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 

@@ -8,6 +8,7 @@ import click
 
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
+from ccq_cli.shown import json_option, plain, print_json
 from ccq_client import Client
 from service import archive
 from service.errors import StartError
@@ -20,18 +21,23 @@ from service.errors import StartError
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to download it to; otherwise it stays on the server's disk alone.",
 )
+@json_option
 @service_options
-def command(output: Path | None, url: str, api_key: str | None) -> None:
+def command(output: Path | None, as_json: bool, url: str, api_key: str | None) -> None:
     """Make a snapshot of a running service, which goes on serving and writing meanwhile.
 
     `ccq restore` makes a data directory of it. It needs a key with the scope admin, where there are keys.
     """
     with connect(url, api_key) as client:
         made = client.snapshots.create()
-        out.print(f"made snapshot {made.name}: {made.size:,} bytes")
+        if not as_json:
+            out.print(f"made snapshot {made.name}: {made.size:,} bytes")
         if output is not None:
             _download(client, made.name, output)
-            out.print(f"downloaded to {output}")
+    if as_json:
+        print_json({**plain(made), "output": output and str(output)})
+    elif output is not None:
+        out.print(f"downloaded to {output}")
 
 
 def _download(client: Client, name: str, output: Path) -> None:

@@ -10,16 +10,17 @@ from click.core import ParameterSource
 from ccq_cli.api import connect_for_long, service_options
 from ccq_cli.console import err, training_progress
 from ccq_cli.data import TRAINING_HELP, is_parquet, open_batches, read_features
+from ccq_cli.info import describe
 from ccq_cli.jobview import detach_option, follow
 from ccq_cli.options import model_parameters, training_options
-from ccq_cli.shown import json_option
+from ccq_cli.shown import json_option, print_json
 from ccq_core import CCQ
 from ccq_core.batches import ROWS
 from ccq_core.modelfile import check_writable
 from ccq_core.presets import PRESETS
 from ccq_core.quantizer import K
 
-_FOR_SERVICES = ("url", "collection", "detach", "as_json")
+_FOR_SERVICES = ("url", "collection", "detach")
 
 
 @click.command("train", epilog=TRAINING_HELP)
@@ -57,13 +58,13 @@ def command(
     if name is None:
         given = [one for one in _FOR_SERVICES if ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE]
         if given:
-            raise click.UsageError(f"--{given[0].removeprefix('as_')} is for training in a service: expected --name")
+            raise click.UsageError(f"--{given[0]} is for training in a service: expected --name")
     elif batch_rows is not None or any(map(is_parquet, data)):
         raise click.UsageError("a service takes arrays: expected NAME=FILE.npy words, or one FILE.npz")
     if bool(data) == (collection is not None):
         raise click.UsageError("expected DATA to train on" + (", or --collection" if name else ""))
     if name is None:
-        _train_here(data, str(output), batch_rows, options)
+        _train_here(data, str(output), batch_rows, options, as_json)
         return
     settings = model_parameters(options)
     settings = {**PRESETS[settings.pop("name")], **settings}
@@ -73,7 +74,9 @@ def command(
         follow(client, job, as_json, detach=detach)
 
 
-def _train_here(data: tuple[str, ...], output: str, batch_rows: int | None, options: dict[str, Any]) -> None:
+def _train_here(
+    data: tuple[str, ...], output: str, batch_rows: int | None, options: dict[str, Any], as_json: bool
+) -> None:
     check_writable(output)
     in_batches = batch_rows is not None or any(map(is_parquet, data))
     features = open_batches(data, batch_rows or ROWS) if in_batches else read_features(data)
@@ -87,6 +90,9 @@ def _train_here(data: tuple[str, ...], output: str, batch_rows: int | None, opti
             f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well; "
             'see "Choosing bits" in the documentation'
         )
+    if as_json:
+        print_json({"output": output, "objects": rows, **describe(model)})
+        return
     err.print(
         f"{output}: {model.bits} bits, {' + '.join(f'{n} ({p})' for n, p in model.dims.items())}, "
         f"{rows:,} objects, {len(model.losses_)} iterations, loss {model.losses_[-1]:.4f}"
