@@ -37,6 +37,8 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
         A file that holds something else, or a modality named twice.
     """
     if len(sources) == 1 and "=" not in sources[0]:
+        if sources[0].endswith(".npy"):
+            raise click.BadParameter(f"{sources[0]!r}: expected NAME=FILE.npy, as in image={sources[0]}")
         arrays = read_npz(sources[0])
         found = features_of(arrays, "_train") or features_of(arrays)
         if not found:

@@ -48,7 +48,7 @@ def show(job: Job, as_json: bool) -> None:
         out.print(f"{job.error.code}: {job.error.detail}")
     for name, value in (job.result or {}).items():
         if name == "evaluation":
-            _print_evaluation(value)
+            print_recall(value)
         elif not isinstance(value, list):
             out.print(f"  {name}: {value}")
 
@@ -82,7 +82,8 @@ def _phase(now: JobProgress) -> str:
     return f"{now.phase}{loss}{left}"
 
 
-def _print_evaluation(directions: list[dict[str, Any]]) -> None:
+def print_recall(directions: list[dict[str, Any]]) -> None:
+    """How well objects of one modality were found by another, as a service tells of a training."""
     table = Table("direction", "by", "recall@1", "recall@10", "recall@100", "mean rank")
     for direction in directions:
         name = f"{direction['query']} -> {direction['database']}"

@@ -20,7 +20,7 @@ VERBS = {
     "demo": "Train on emoji, serve, and search pictures by words and words by pictures.",
     "train": "Train a model on feature arrays, here or in a service.",
     "recommend": "Say which code length fits a number of items, into memory and in time.",
-    "evaluate": "Measure retrieval quality (MAP) on labelled data.",
+    "evaluate": "Measure retrieval quality: MAP by labels, or recall of partners.",
     "encode": "Turn feature arrays into codes.",
     "info": "Describe a model file, or what is installed.",
     "serve": "Serve collections over HTTP.",

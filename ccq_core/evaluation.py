@@ -54,16 +54,20 @@ def load_dataset(path: str | os.PathLike[str]) -> LabelledData:
     InvalidInputError
         Not an `.npz` file, or arrays that are missing or do not fit together.
     """
-    arrays = read_npz(path)
+    return dataset_of(read_npz(path), os.fspath(path))
+
+
+def dataset_of(arrays: Mapping[str, NDArray[Any]], place: str) -> LabelledData:
+    """The same of arrays in memory; `place` names them in messages."""
     train, test = features_of(arrays, "_train"), features_of(arrays, "_test")
     if not train or set(train) != set(test):
         raise InvalidInputError(
-            f"{os.fspath(path)}: expected two-dimensional arrays NAME_train and NAME_test for the same names, "
+            f"{place}: expected two-dimensional arrays NAME_train and NAME_test for the same names, "
             f"got {sorted(train) or 'none'} and {sorted(test) or 'none'}"
         )
     for name in ("label_train", "label_test"):
         if name not in arrays:
-            raise InvalidInputError(f"{os.fspath(path)}: array {name!r} is missing")
+            raise InvalidInputError(f"{place}: array {name!r} is missing")
     rows = len(next(iter(train.values()))), len(next(iter(test.values())))
     labels = check_labels("label_train", arrays["label_train"], rows[0])
     test_labels = check_labels("label_test", arrays["label_test"], rows[1])

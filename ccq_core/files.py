@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 from ccq_core.errors import InvalidInputError
 
 Arrays = dict[str, NDArray[Any]]
+_KINDS = {
+    b"\x93NUMPY": "it is a NumPy array, a file .npy",
+    b"PK\x03\x04": "it is a zip archive, as files .npz are",
+    b"PAR1": "it is a Parquet file",
+}
 
 
 def read_npz(path: str | os.PathLike[str]) -> Arrays:
@@ -27,7 +32,7 @@ def read_npz(path: str | os.PathLike[str]) -> Arrays:
     with Path(path).open("rb") as file, _reading(path, ".npz"):
         arrays = np.load(file, allow_pickle=False)
         if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise InvalidInputError(f"{os.fspath(path)}: expected an .npz file of named arrays, got one array")
+            raise InvalidInputError(f"{os.fspath(path)}: not an .npz file: it is a NumPy array, a file .npy")
         return {key: arrays[key] for key in arrays.files}
 
 
@@ -39,6 +44,25 @@ def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
         return array
 
 
+def kind_of(head: bytes) -> str:
+    """What a file is that begins so, in words; empty if that is not known.
+
+    Parameters
+    ----------
+    head:
+        Its first bytes, nine or more if it has as many.
+    """
+    if not head:
+        return "it is empty"
+    for magic, kind in _KINDS.items():
+        if head.startswith(magic):
+            return kind
+    if head[8:9] == b"{":
+        return "it is a safetensors file, as models are"
+    text = head.isascii() and all(byte >= 32 or byte in b"\t\n\r" for byte in head)
+    return "it is text" if text else ""
+
+
 @contextmanager
 def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     """Turn whatever NumPy raises of a broken file into InvalidInputError."""
@@ -47,6 +71,10 @@ def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except InvalidInputError:
         raise
     except Exception as error:  # from EOFError to TokenError
+        with Path(path).open("rb") as file:
+            found = kind_of(file.read(64))
+        if found and not found.endswith((f" {kind}", f" {kind} are")):
+            raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file: {found}") from None
         # NumPy would advise to execute what it takes for Python objects, which any file is that is none of its own.
         reason = "it is of another kind, or holds Python objects" if "allow_pickle" in str(error) else error
         raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({reason})") from None

@@ -45,6 +45,7 @@ from ccq_core.errors import (
     ModelVersionError,
 )
 from ccq_core.features import MAX_ABS, Float32, check_real, check_weight, check_whole, in_short
+from ccq_core.files import kind_of
 from ccq_core.preprocessing import array_shapes, check_steps, output_dim
 from ccq_core.quantizer import K
 
@@ -200,11 +201,14 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def _header_length(head: bytes, size: int) -> int:
+    if size == 0:
+        raise ModelTruncatedError("the file is empty")
     if size < 8:
         raise ModelTruncatedError(f"the file has {size} bytes, fewer than the 8 that a model file starts with")
     length: int = struct.unpack("<Q", head[:8])[0]
     if length > _MAX_HEADER:
-        raise ModelFormatError(f"no CCQ model: it starts with {head[:8]!r}, not with a safetensors header")
+        found = kind_of(head) or f"it starts with {head[:8]!r}, not with a safetensors header"
+        raise ModelFormatError(f"no CCQ model: {found}")
     if 8 + length > size:
         raise ModelTruncatedError(f"the file ends at byte {size}, inside its header of {length} bytes")
     return length

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccq_core.distances import Metric
 from ccq_core.features import FeatureSet, Float32
 from ccq_core.model import CCQ
 from ccq_core.scan import Keys, scan
@@ -38,6 +40,10 @@ class Found:
         """What ranks (n,) come to."""
         return cls({k: float(np.mean(ranks <= k)) for k in DEPTHS}, float(ranks.mean()))
 
+    def plain(self) -> dict[str, float]:
+        """As JSON values."""
+        return {**{f"recall_at_{k}": share for k, share in self.recall.items()}, "mean_rank": self.mean_rank}
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -59,9 +65,23 @@ class Direction:
     codes: Found
     floats: Found
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "query": self.query,
+            "database": self.database,
+            "objects": self.objects,
+            "codes": self.codes.plain(),
+            "floats": self.floats.plain(),
+        }
+
 
 def find_partners(
-    model: CCQ, features: FeatureSet, progress: Callable[[int, int], None] = lambda _done, _all: None
+    model: CCQ,
+    features: FeatureSet,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    *,
+    metric: Metric | None = None,
 ) -> Iterator[Direction]:
     """Search with each object in one modality for itself in another, for each ordered pair of modalities.
 
@@ -75,6 +95,8 @@ def find_partners(
         Objects in its modalities. Those that have both of a pair take part; a pair that none has is left out.
     progress:
         Called now and then with how many queries are done, and of all.
+    metric:
+        Ranking; the model's own by default.
     """
     rows = {
         (a, b): np.flatnonzero(features.present[a] & features.present[b]) for a, b in permutations(features.arrays, 2)
@@ -90,10 +112,10 @@ def find_partners(
         ranks, exact = np.empty((2, len(both)))
         for lo in range(0, len(both), _QUERIES):
             some = slice(lo, lo + _QUERIES)
-            tables = model.distance_tables_latent(queries[some])
+            tables = model.distance_tables_latent(queries[some], metric=metric)
             by_codes = np.stack([scan(tables, query, codes) for query in range(len(tables))])
             ranks[some] = _ranks(by_codes, lo)
-            exact[some] = _ranks(_keys(queries[some], items, model.metric), lo)
+            exact[some] = _ranks(_keys(queries[some], items, metric or model.metric), lo)
             done += len(tables)
             progress(done, total)
         yield Direction(a, b, len(both), Found.of(ranks), Found.of(exact))

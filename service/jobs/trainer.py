@@ -23,7 +23,7 @@ from ccq_core import CCQ, CCQError, Progress
 from ccq_core.batches import Batch, NpyBatches
 from ccq_core.features import FeatureSet, check_features
 from ccq_core.modelfile import write
-from ccq_core.partners import Direction, Found, find_partners
+from ccq_core.partners import find_partners
 from service.jobs.arrays import feature_files, rows_together
 
 JOB, MODEL, RESULT, CHECKPOINT = "job.json", "model.ccq", "result.json", "checkpoint.npz"
@@ -108,22 +108,9 @@ def train(directory: Path) -> None:
         "loss": model.losses_[-1],
         "losses": model.losses_,
         "seconds": round(seconds, 3),
-        "evaluation": [_described(direction) for direction in found],
+        "evaluation": [direction.plain() for direction in found],
     }
     write(directory / RESULT, orjson.dumps(result))
-
-
-def _described(direction: Direction) -> dict[str, Any]:
-    def found(what: Found) -> dict[str, float]:
-        return {**{f"recall_at_{k}": share for k, share in what.recall.items()}, "mean_rank": what.mean_rank}
-
-    return {
-        "query": direction.query,
-        "database": direction.database,
-        "objects": direction.objects,
-        "codes": found(direction.codes),
-        "floats": found(direction.floats),
-    }
 
 
 def _tell_evaluating(done: int, total: int) -> None:

@@ -121,11 +121,18 @@ def test_evaluate_json(dataset):
 def test_evaluate_a_trained_model_and_metric(dataset, model_file):
     table = ccq("evaluate", dataset, "--model", model_file)
     assert "image -> pair" in table.output
+    assert "std" not in table.output  # of one model there is none
     scores = [
         json.loads(ccq("evaluate", dataset, "--model", model_file, "--json", "--metric", m).stdout)["map"]
         for m in ("cosine", "euclidean")
     ]
     assert scores[0] != scores[1]
+
+
+def test_a_model_is_told_from_data(model_file):
+    for words in ([f"image={model_file}"], [model_file]):
+        said = ccq("train", *words, "-o", "m.ccq").output
+        assert "file: it is a safetensors file, as models are" in said
 
 
 @pytest.mark.parametrize(
@@ -135,7 +142,16 @@ def test_evaluate_a_trained_model_and_metric(dataset, model_file):
         (["train", "image", "-o", "m.ccq"], "No such file"),
         (["train", "image=a.npy", "text", "-o", "m.ccq"], "NAME=FILE.npy"),
         (["info", "broken.ccq"], "broken.ccq: no CCQ model"),
-        (["evaluate", "broken.ccq"], "not a readable .npz file (it is of another kind, or holds Python objects)"),
+        (["evaluate", "broken.ccq"], "broken.ccq: not a readable .npz file: it is text"),
+        (["info", "a.npy"], "a.npy: no CCQ model: it is a NumPy array, a file .npy"),
+        (["encode", "a.npy", "image=a.npy", "-o", "m.ccq"], "a.npy: no CCQ model: it is a NumPy array, a file .npy"),
+        (
+            ["train", "image=a.npz", "-o", "m.ccq"],
+            "a.npz: not a readable .npy file: it is a zip archive, as files .npz",
+        ),
+        (["train", "a.npy", "-o", "m.ccq"], "'a.npy': expected NAME=FILE.npy, as in image=a.npy"),
+        (["train", "image=empty", "-o", "m.ccq"], "empty: not a readable .npy file: it is empty"),
+        (["info", "empty"], "empty: the file is empty"),
         (["frobnicate"], "No such command"),
         (["health", "--url", "http://127.0.0.1:1"], "ccq serve"),
     ],
@@ -144,6 +160,8 @@ def test_errors_are_one_line_and_status_is_not_zero(arguments, words, tmp_path, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.ccq").write_bytes(b"hello world, this is no model")
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    np.savez(tmp_path / "a.npz", image=np.ones((3, 2)))
+    (tmp_path / "empty").touch()
     result = ccq(*arguments)
     assert result.exit_code in (1, 2)
     assert words in result.output

@@ -117,7 +117,7 @@ def test_files_that_are_no_dataset(tmp_path):
         with pytest.raises(InvalidInputError, match="npz"):
             load_dataset(tmp_path / name)
     np.save(tmp_path / "d.npy", np.zeros(3))
-    with pytest.raises(InvalidInputError, match="one array"):
+    with pytest.raises(InvalidInputError, match="it is a NumPy array"):
         load_dataset(tmp_path / "d.npy")
     np.savez(tmp_path / "e.npz", image_train=np.array([{"a": 1}], dtype=object))
     with pytest.raises(InvalidInputError):

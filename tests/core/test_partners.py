@@ -17,12 +17,12 @@ def unseen():
     return check_features(data)
 
 
-def ranks_by_search(model, features, a, b, order):
+def ranks_by_search(model, features, a, b, order, metric=None):
     """Places of the partners of some objects, by ascending object, where the items were indexed in this order."""
     index = CodeIndex(model)
     index.add(order.tolist(), model.encode({b: features.arrays[b][order]}))
     both = np.sort(order)
-    hits = index.search({a: features.arrays[a][both]}, k=len(both))
+    hits = index.search({a: features.arrays[a][both]}, k=len(both), metric=metric)
     return 1 + np.argmax(hits.ids.astype(np.int64) == both[:, None], axis=1)
 
 
@@ -53,6 +53,16 @@ def test_every_direction_is_what_a_search_finds(unseen, settings):
         assert direction.floats.mean_rank == pytest.approx(exact.mean(), rel=0.01)
         assert direction.floats.mean_rank < direction.codes.mean_rank < len(both) / 4
         assert 0 < direction.codes.recall[1] <= direction.codes.recall[10] <= direction.codes.recall[100] <= 1
+
+
+def test_another_metric_than_the_models(unseen):
+    model = CCQ(bits=16, iterations=4, seed=2).fit(make_pairs(400, dims=(12, 8, 6)))
+    direction, own = (next(find_partners(model, unseen, metric=metric)) for metric in ("euclidean", None))
+    both = np.flatnonzero(unseen.present["image"] & unseen.present["text"])
+    ranks = [ranks_by_search(model, unseen, "image", "text", order, "euclidean") for order in (both, both[::-1])]
+    assert direction.codes.mean_rank == pytest.approx(np.mean(ranks))
+    assert direction.codes.mean_rank != own.codes.mean_rank
+    assert direction.floats.mean_rank != own.floats.mean_rank
 
 
 def test_equal_items_count_half(model):
