@@ -21,6 +21,7 @@ from ccq_cli.console import out
 from ccq_cli.points import DIM, points
 from ccq_cli.shown import local_json_option, print_json
 from ccq_core import _native, simd, training
+from ccq_core.distances import METRICS
 from ccq_core.features import FeatureSet
 from ccq_core.model import NORMS
 from ccq_core.quantizer import EFFORTS, AdditiveQuantizer, Effort
@@ -43,12 +44,20 @@ def command() -> None:
 
 
 @command.command("scan")
-@click.option("--n", "sizes", multiple=True, type=int, default=(1_000_000,), show_default=True, help="Items.")
-@click.option("--m", "books", multiple=True, type=int, default=(4, 8), show_default=True, help="Codebooks.")
-@click.option("--k", "ks", multiple=True, type=int, default=(10,), show_default=True, help="Results.")
-@click.option("--queries", multiple=True, type=int, default=(1, 32), show_default=True, help="Queries per search.")
-@click.option("--threads", multiple=True, type=int, default=(1,), show_default=True)
-@click.option("--metric", "metrics", multiple=True, default=("euclidean", "cosine"), show_default=True)
+@click.option(
+    "--n", "sizes", multiple=True, type=click.IntRange(1), default=(1_000_000,), show_default=True, help="Items."
+)
+@click.option(
+    "--m", "books", multiple=True, type=click.IntRange(1, 16), default=(4, 8), show_default=True, help="Codebooks."
+)
+@click.option("--k", "ks", multiple=True, type=click.IntRange(1), default=(10,), show_default=True, help="Results.")
+@click.option(
+    "--queries", multiple=True, type=click.IntRange(1), default=(1, 32), show_default=True, help="Queries per search."
+)
+@click.option("--threads", multiple=True, type=click.IntRange(1), default=(1,), show_default=True)
+@click.option(
+    "--metric", "metrics", multiple=True, type=click.Choice(METRICS), default=("euclidean", "cosine"), show_default=True
+)
 @click.option("--level", "levels", multiple=True, help="SIMD levels; all that this CPU has by default.")
 @click.option(
     "--input",
@@ -122,8 +131,10 @@ def scan(
 
 
 @command.command("encode")
-@click.option("--n", default=100_000, show_default=True, help="Points.")
-@click.option("--m", "books", multiple=True, type=int, default=(4, 8), show_default=True, help="Codebooks.")
+@click.option("--n", type=click.IntRange(1), default=100_000, show_default=True, help="Points.")
+@click.option(
+    "--m", "books", multiple=True, type=click.IntRange(1, 16), default=(4, 8), show_default=True, help="Codebooks."
+)
 @local_json_option
 def encode(n: int, books: Sequence[int], as_json: bool) -> None:
     """Points a second and relative error, on the codebooks of Faiss' LSQ and RQ where it is installed, else on ours."""
@@ -148,9 +159,13 @@ def encode(n: int, books: Sequence[int], as_json: bool) -> None:
 
 
 @command.command("train")
-@click.option("--n", "sizes", multiple=True, type=int, default=(10_000, 100_000), show_default=True, help="Points.")
-@click.option("--m", "books", multiple=True, type=int, default=(4, 8), show_default=True, help="Codebooks.")
-@click.option("--iterations", default=25, show_default=True)
+@click.option(
+    "--n", "sizes", multiple=True, type=click.IntRange(1), default=(10_000, 100_000), show_default=True, help="Points."
+)
+@click.option(
+    "--m", "books", multiple=True, type=click.IntRange(1, 16), default=(4, 8), show_default=True, help="Codebooks."
+)
+@click.option("--iterations", type=click.IntRange(1), default=25, show_default=True)
 @local_json_option
 def train(sizes: Sequence[int], books: Sequence[int], iterations: int, as_json: bool) -> None:
     """Seconds and relative error of training codebooks, beside Faiss' LSQ trainer where it is installed."""

@@ -23,6 +23,10 @@ DATA_HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of N
 FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train."""
 
 
+FILES = "ccq_cli.files"
+"""Where a verb's context keeps what files the features of each modality are from, to name them in messages."""
+
+
 def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str, NDArray[Any]]:
     """Arrays (n, P) of numbers by modality, from `NAME=FILE.npy` words or a single `FILE.npz`.
 
@@ -41,6 +45,7 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
             raise click.BadParameter(f"{sources[0]!r}: expected NAME=FILE.npy, as in image={sources[0]}")
         arrays = read_npz(sources[0])
         found = features_of(arrays, "_train") or features_of(arrays)
+        remember(dict.fromkeys(found, sources[0]))
         if not found:
             raise InvalidInputError(f"{sources[0]}: holds no two-dimensional array of numbers; it has {sorted(arrays)}")
         return found
@@ -53,9 +58,17 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
             raise InvalidInputError(
                 f"modality {name!r} is named twice; `ccq train` takes several files with --batch-rows"
             )
+        remember({name: path})
         array = read_npy(path)
         features[name] = check_table(name, array[None] if vectors and array.ndim == 1 else array)
     return features
+
+
+def remember(files: dict[str, str]) -> None:
+    """Let messages name the files that the features of modalities are from."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta.setdefault(FILES, {}).update(files)
 
 
 def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:

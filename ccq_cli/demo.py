@@ -19,6 +19,7 @@ from rich.text import Text
 
 from ccq_cli.api import connect
 from ccq_cli.console import err, out, training_progress
+from ccq_cli.options import Bits
 from ccq_cli.words import in_words
 from ccq_client import CCQError as ClientError
 from ccq_client import Client, Hits
@@ -31,7 +32,7 @@ _START_SECONDS = 60
 
 
 @click.command("demo")
-@click.option("--bits", type=int, default=64, show_default=True, help="Code length.")
+@click.option("--bits", type=Bits(), default=64, show_default=True, help="Code length: 8 to 128, by 8.")
 @click.option("--words", multiple=True, help="Words to search pictures by; may be repeated.")
 @click.option("--keep-serving", is_flag=True, help="Leave the service up, and ask for words to search by.")
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory to keep models and items in.")

@@ -19,6 +19,7 @@ from ccq_cli.settings import open_runtime
 from ccq_cli.slices import Coded, Slice, Source, check_payloads
 from ccq_client import Client, IndexingError
 from ccq_client.errors import ForbiddenError
+from ccq_core import modelfile
 from service.catalog import Catalog
 from service.collection import Collection as Stored
 from service.errors import UnknownCollectionError
@@ -175,7 +176,8 @@ def open_directory(data: Path, collection: str, model: Path | None, keep: str | 
     with open_runtime(data, "--url") as runtime:
         catalog = runtime.catalog
         if model is not None:
-            catalog.put_model(model.stem, model.read_bytes())
+            with modelfile.naming(model):
+                catalog.put_model(model.stem, model.read_bytes())
             catalog.create_collection(collection, model.stem, keep=keep)
         try:
             loaded = catalog.load(collection)

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from ccq_cli.console import err, out
-from ccq_cli.shown import print_json
+from ccq_cli.shown import cell, print_json
 from ccq_client import Client, Job, JobError, JobProgress
 
 POLL_SECONDS = 0.5
@@ -33,24 +33,25 @@ def follow(client: Client, job: Job | str, as_json: bool, *, detach: bool = Fals
     except KeyboardInterrupt:
         err.print(f"job {job_id} goes on in the service: `ccq jobs wait {job_id}`, or `ccq jobs cancel {job_id}`")
         raise
-    show(found, as_json)
+    show(found, as_json, named=isinstance(job, str) or found.state != "done")
     if found.state != "done":
         raise click.exceptions.Exit(1)
 
 
-def show(job: Job, as_json: bool) -> None:
-    """A job: how far it is, and what it gave."""
+def show(job: Job, as_json: bool, *, named: bool = True) -> None:
+    """A job: how far it is, and what it gave; `named`: with its id, for those who may need it yet."""
     if as_json:
         print_json(job)
         return
-    out.print(f"job {job.id} ({job.target}): {job.state}", *filter(None, [progress_of(job)]))
+    name = f"job {job.id} ({job.target})" if named else job.target
+    out.print(f"{name}: {job.state}", *filter(None, [progress_of(job)]))
     if job.error is not None:
         out.print(f"{job.error.code}: {job.error.detail}")
-    for name, value in (job.result or {}).items():
-        if name == "evaluation":
+    for key, value in (job.result or {}).items():
+        if key == "evaluation":
             print_recall(value)
         elif not isinstance(value, list):
-            out.print(f"  {name}: {value}")
+            out.print(f"  {key.replace('_', ' ')}: {f'{value:.4g}' if isinstance(value, float) else cell(value)}")
 
 
 def progress_of(job: Job) -> str:

@@ -26,6 +26,11 @@ _data = click.option(
     help="Data directory of the service.",
 )
 
+_LAST_KEY = (
+    "no key is left. A service that runs lets nobody in; one that is started now asks for no key, and serves this "
+    "machine alone unless CCQ_OPEN=true"
+)
+
 
 def _told(function: Callable[..., None]) -> Callable[..., None]:
     """Tell a file of keys that cannot be used in one line."""
@@ -77,7 +82,7 @@ def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], d
     if as_json:
         print_json({**_known(key), "key": secret})
         return
-    err.print(f"Key {name!r} of {data}. It is shown this once:")
+    err.print(f"Key {name!r}, for services with the data directory {data}. It is shown this once:")
     out.print(secret)
 
 
@@ -108,3 +113,5 @@ def delete(name: str, data: Path) -> None:
         if known.pop(name, None) is None:
             raise click.ClickException(f"there is no key {name!r}")
     out.print(f"deleted key {name!r}")
+    if not known:
+        err.print(f"note: {_LAST_KEY}")

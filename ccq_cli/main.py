@@ -15,6 +15,7 @@ from ccq_cli.api import DEFAULT_URL
 from ccq_cli.words import in_words
 from ccq_client import CCQError as ClientError
 from ccq_core import CCQError, __version__
+from ccq_core.errors import FeatureError, InvalidInputError
 
 VERBS = {
     "demo": "Train on emoji, serve, and search pictures by words and words by pictures.",
@@ -72,7 +73,7 @@ class Verbs(click.Group):
             sys.exit(1)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; for an option that it does not have, say which one is meant."""
+        """Run the verb; say which option is meant by one that it does not have, and in which file a fault is."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
@@ -80,6 +81,14 @@ class Verbs(click.Group):
                 reason = f"{error.message} {_ELSEWHERE[error.option_name]}"
                 raise click.UsageError(reason, error.ctx) from None
             raise
+        except FeatureError as error:
+            from ccq_cli.data import FILES
+
+            file = ctx.meta.get(FILES, {}).get(error.modality)
+            if file is None:
+                raise
+            row = "" if error.row is None else f"row {error.row}: "
+            raise InvalidInputError(f"{file}: {error.modality}: {row}{error.reason}") from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

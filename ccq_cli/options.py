@@ -13,7 +13,21 @@ from ccq_core.preprocessing import STEPS
 from ccq_core.presets import PRESETS
 from ccq_core.training import SOLVERS
 
+LENGTHS = range(8, 129, 8)
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Bits(click.ParamType[int]):
+    """A code length: 8 to 128, by 8."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = click.INT.convert(value, param, ctx)
+        if number not in LENGTHS:
+            nearest = sorted(sorted(LENGTHS, key=lambda bits: abs(bits - number))[: 2 if 8 < number < 128 else 1])
+            self.fail(f"expected 8 to 128, by 8, got {number}: try {' or '.join(map(str, nearest))}", param, ctx)
+        return number
 
 
 class Assignments(click.ParamType[dict[str, Any]]):
@@ -56,12 +70,12 @@ def training_options(function: Function) -> Function:
     """Add the options of training. The command gets them as keyword arguments; `model_parameters` reads them."""
     for option in reversed(
         (
-            click.option("--bits", type=int, default=32, show_default=True, help="Code length: 8 to 128, by 8."),
+            click.option("--bits", type=Bits(), default=32, show_default=True, help="Code length: 8 to 128, by 8."),
             click.option("--preset", type=click.Choice(list(PRESETS)), default="default", show_default=True),
             click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
             click.option("--norm", type=click.Choice(NORMS), help="Without norms a row is a byte shorter."),
             click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
-            click.option("--dim", type=int, help="Latent dimension."),
+            click.option("--dim", type=click.IntRange(1), help="Latent dimension."),
             click.option(
                 "--preprocess",
                 multiple=True,
@@ -70,11 +84,11 @@ def training_options(function: Function) -> Function:
                 help=f"Steps, joined by commas, of {', '.join(STEPS)}; once for all, or for each modality.",
             ),
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
-            click.option("--mapping-ridge", type=float, help="Penalty of the ridge maps."),
-            click.option("--effort", type=int, help="How hard to look for codes: 0 greedy to 3."),
+            click.option("--mapping-ridge", type=click.FloatRange(1e-9, 1e9), help="Penalty of the ridge maps."),
+            click.option("--effort", type=click.IntRange(0, 3), help="How hard to look for codes: 0 greedy to 3."),
             click.option("--codebook-solver", type=click.Choice(SOLVERS), help="cg: long codes in little memory."),
-            click.option("--iterations", type=int, help="Most iterations of training."),
-            click.option("--seed", type=int, default=0, show_default=True),
+            click.option("--iterations", type=click.IntRange(1, 1_000_000), help="Most iterations of training."),
+            click.option("--seed", type=click.IntRange(0, 2**64), default=0, show_default=True),
         )
     ):
         function = option(function)

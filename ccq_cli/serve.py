@@ -15,10 +15,19 @@ from ccq_cli.settings import read_settings
 from service.errors import StartError
 from service.restore import restore
 from service.server import serve
+from service.settings import Settings
+
+
+def _defaulted(name: str, words: str) -> str:
+    return f"{words}  [default: {Settings.model_fields[name].default}]"
 
 
 @click.command("serve")
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory of the database.")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the database, made if it is missing. Required, here or as CCQ_DATA.",
+)
 @click.option(
     "--model",
     envvar="CCQ_MODEL",
@@ -31,13 +40,16 @@ from service.server import serve
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Snapshot: makes the data directory, which must have no database, before it is served.",
 )
-@click.option("--host", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@click.option("--host", help=_defaulted("host", "Address to listen on; 0.0.0.0 is every one."))
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help=_defaulted("port", "Port to listen on; 0 takes a free one.")
+)
 @click.option("--until-eof", is_flag=True, hidden=True, help="Stop when standard input ends, as a parent process does.")
 def command(model: Path | None, snapshot: Path | None, until_eof: bool, **flags: Any) -> None:
     """Serve collections over HTTP.
 
-    Every setting can also be given as an environment variable CCQ_NAME; flags come first.
+    Every setting can also be given as an environment variable, CCQ_DATA, CCQ_PORT and so on, of which there are more
+    (docs/service.md); flags come first.
     """
     try:
         if until_eof:

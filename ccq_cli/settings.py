@@ -16,11 +16,11 @@ from service.settings import Settings
 
 
 def read_settings(**flags: Any) -> Settings:
-    """Settings from the environment, and from flags, which come first; ClickException says which are wrong."""
+    """Settings from the environment, and from flags, which come first; UsageError says which are wrong."""
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        raise click.ClickException("\n".join(_words(found) for found in error.errors())) from None
+        raise click.UsageError("\n".join(_words(found) for found in error.errors())) from None
 
 
 @contextmanager

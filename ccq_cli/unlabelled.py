@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccq_cli.console import out
-from ccq_cli.data import read_features
+from ccq_cli.data import read_features, remember
 from ccq_cli.jobview import print_recall
 from ccq_core import CCQ
 from ccq_core.distances import Metric
 from ccq_core.errors import InvalidInputError
 from ccq_core.evaluation import LabelledData, dataset_of, features_of
-from ccq_core.features import Float32, check_features
+from ccq_core.features import Float32, check_array, check_features
 from ccq_core.files import Arrays, read_npz
 from ccq_core.partners import find_partners
 
@@ -55,6 +55,7 @@ def read(words: Sequence[str]) -> LabelledData | Unlabelled:
         return Unlabelled(None, _floats(read_features(words)))
     arrays = read_npz(words[0])
     train, test, plain = (features_of(arrays, suffix) for suffix in ("_train", "_test", ""))
+    remember(dict.fromkeys([*train, *test, *plain], words[0]))
     if train or test or not plain or {"label_train", "label_test"} & arrays.keys():
         if train and set(train) == set(test) and not {"label_train", "label_test"} & arrays.keys():
             return Unlabelled(_floats(train), _floats(test))
@@ -106,6 +107,8 @@ def _floats(arrays: Arrays) -> Arrays:
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         raise InvalidInputError(f"the modalities have different numbers of rows: {sizes}; mark absent ones by NaN")
+    for name, array in arrays.items():
+        check_array(name, array)  # before they are divided, so that rows have the numbers that they have in the file
     return {name: array if array.dtype.kind == "f" else array.astype(np.float64) for name, array in arrays.items()}
 
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from ccq_core import modelfile
 from ccq_core.checkpoint import Checkpoint
 from ccq_core.distances import METRICS, DistanceTables, Metric, TableMaker, check_metric
-from ccq_core.errors import FeatureError, InvalidInputError, ModelFileError, ModelFormatError, NotFittedError
+from ccq_core.errors import FeatureError, InvalidInputError, ModelFormatError, NotFittedError
 from ccq_core.features import (
     MAX_ABS,
     Features,
@@ -423,10 +423,8 @@ class CCQ:
         ModelFormatError, ModelTruncatedError, ModelCorruptError, ModelVersionError
             See `ccq_core.errors`.
         """
-        try:
+        with modelfile.naming(path):
             return cls.from_bytes(modelfile.read(path))
-        except ModelFileError as error:
-            raise type(error)(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -40,6 +40,7 @@ import safetensors.numpy
 from ccq_core.errors import (
     InvalidInputError,
     ModelCorruptError,
+    ModelFileError,
     ModelFormatError,
     ModelTruncatedError,
     ModelVersionError,
@@ -198,6 +199,15 @@ def read(path: str | os.PathLike[str]) -> bytes:
         head = file.read(8)
         _header_length(head, size)
         return head + file.read()
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let a ModelFileError name the file that was read."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
 def _header_length(head: bytes, size: int) -> int:

@@ -19,7 +19,15 @@ def configure(settings: Settings) -> None:
     """Log to standard error as the settings say; nothing changes where the program logs already."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines(_TEXT))
+    handler.addFilter(_plainly_named)
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+
+
+def _plainly_named(record: logging.LogRecord) -> bool:
+    """Uvicorn calls what tells of starts and stops after errors, which would frighten people who read it."""
+    if record.name == "uvicorn.error":
+        record.name = "uvicorn"
+    return True
 
 
 class TextLines(logging.Formatter):

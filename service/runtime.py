@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ccq_core import modelfile
 from service.access import Access
 from service.catalog import Catalog
 from service.encoders.configuration import open_encoders
@@ -84,7 +85,8 @@ class Runtime:
         try:
             catalog = Catalog(store, settings, open_encoders(settings))
             if model_path is not None:
-                catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
+                with modelfile.naming(model_path):
+                    catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
             snapshots = Snapshots(store, settings)
             jobs = Jobs(store.jobs, settings, [TrainingJobs(store, catalog, settings), ReencodeJobs(catalog)])
         except UnavailableError as error:

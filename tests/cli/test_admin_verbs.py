@@ -33,7 +33,8 @@ def wrong(url):
 def test_train_and_reencode_in_a_service(ccq, wrong, url, files, tmp_path):
     arrays = [f"image={files / 'image.npy'}", f"text={files / 'text.npy'}"]
     said = ccq("train", *arrays, "--name", "small", *QUICK, "--preset", "paper")
-    assert "(small): done" in said
+    assert said.startswith("small: done\n  model: small\n")
+    assert "  held out: 30\n" in said
     assert "image -> text" in said
     ccq("models", "download", "small", "-o", tmp_path / "small.ccq")
     model = CCQ.load(tmp_path / "small.ccq")

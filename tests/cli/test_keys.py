@@ -33,9 +33,12 @@ def test_a_key_is_shown_once_and_listed_without_it(tmp_path):
 
 
 def test_a_key_is_deleted_by_name(tmp_path):
-    ccq("keys", "create", "web", "--scope", "search", "--data", tmp_path)
+    for name in ("web", "first"):
+        ccq("keys", "create", name, "--scope", "search", "--data", tmp_path)
+    assert ccq("keys", "delete", "first", "--data", tmp_path).output == "deleted key 'first'\n"
     deleted = ccq("keys", "delete", "web", "--data", tmp_path)
-    assert (deleted.exit_code, deleted.output) == (0, "deleted key 'web'\n")
+    assert (deleted.exit_code, deleted.stdout) == (0, "deleted key 'web'\n")
+    assert "note: no key is left. A service that runs lets nobody in; one that is started now" in deleted.stderr
     assert keys.read(tmp_path / "keys.json") == {}
     again = ccq("keys", "delete", "web", "--data", tmp_path)
     assert (again.exit_code, again.output) == (1, "Error: there is no key 'web'\n")

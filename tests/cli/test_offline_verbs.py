@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import click
 import numpy as np
 import pyarrow
 import pytest
@@ -177,7 +178,16 @@ def test_steps_by_modality(arrays, tmp_path):
 
 def test_bad_options_are_named(arrays, tmp_path):
     for options, words in (
-        (["--bits", 12], "multiple of 8"),
+        (["--bits", 12], "Invalid value for '--bits': expected 8 to 128, by 8, got 12: try 8 or 16"),
+        (["--bits", 45], "got 45: try 40 or 48"),
+        (["--bits", 0], "got 0: try 8\n"),
+        (["--bits", 1000], "got 1000: try 128\n"),
+        (["--bits", "many"], "'many' is not a valid integer"),
+        (["--dim", 0], "Invalid value for '--dim': 0 is not in the range x>=1"),
+        (["--effort", 4], "Invalid value for '--effort': 4 is not in the range 0<=x<=3"),
+        (["--iterations", 0], "Invalid value for '--iterations'"),
+        (["--mapping-ridge", -1], "Invalid value for '--mapping-ridge'"),
+        (["--seed", -1], "Invalid value for '--seed'"),
         (["--weights", "text"], "NAME=VALUE"),
         (["--weights", "sound=2"], "'sound' is no modality"),
         (["--preprocess", "magic"], "unknown step 'magic'"),
@@ -187,8 +197,50 @@ def test_bad_options_are_named(arrays, tmp_path):
         (["--preprocess", "text=zca", "--preprocess", "image=magic"], "unknown step 'magic'"),
     ):
         result = ccq("train", *arrays, "-o", tmp_path / "m.ccq", *options)
-        assert result.exit_code != 0
+        assert result.exit_code == (2 if "Usage" in result.output else 1)
         assert words in result.output
+
+
+def test_numbers_out_of_range_are_told_before_anything_is_done():
+    """Of every verb: a least or a most, or a reason, for each option that is a number."""
+    without = {"search": {"score_threshold"}}  # any number
+    seen = set()
+
+    def look(name, command):
+        for option in command.params:
+            seen.add(option.type.name)
+            if type(option.type) in (type(click.INT), type(click.FLOAT)):
+                assert option.name in without.get(name, ()), f"{name}: {option.name}"
+
+    context = click.Context(main)
+    for name in VERBS:
+        command = main.get_command(context, name)
+        for each in getattr(command, "commands", {"": command}).values():
+            look(name, each)
+    assert {"integer range", "float range"} <= seen
+    assert ccq("bench", "scan", "--n", 0).exit_code == 2
+    assert "try 8 or 16" in ccq("demo", "--bits", 10).output
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (np.ones((2, 3, 4)), "image: expected shape (n, P), got (2, 3, 4)"),
+        (np.full((4, 12), np.inf), "image: row 0: number 0: inf is infinite"),
+        (np.where(np.arange(48).reshape(4, 12) == 25, np.nan, 1.0), "image: row 2: number 1: NaN in a row"),
+        (np.ones((4, 13)), "image: expected 12 numbers, got 13"),
+    ],
+)
+def test_faults_of_arrays_name_their_files(content, words, model_file, tmp_path):
+    np.save(tmp_path / "a.npy", content)
+    np.savez(tmp_path / "a.npz", image=content)
+    data = {f"image={tmp_path / 'a.npy'}": "a.npy"}
+    if content.ndim == 2:
+        data[tmp_path / "a.npz"] = "a.npz"
+    for source, name in data.items():
+        encode, evaluate = ["encode", model_file, source, "-o", tmp_path / "c.npy"], ["evaluate", source]
+        for verb in (encode, evaluate) if "13" not in words else (encode,):
+            assert f"Error: {tmp_path / name}: {words}" in ccq(*verb).output
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from ccq_cli.main import main
 from ccq_client import Client
 from ccq_core import CCQ, CodeIndex
+from tests.cli.bulk import refused
 
 
 def ccq(*arguments):
@@ -338,21 +339,25 @@ def test_a_collection_of_any_name_is_that_collection(indexed, name):
     assert any(words in result.output for words in (repr(name), "expected", "valid Unicode")), name
 
 
-def serve_and_fail(*options):
+def serve_and_fail(*options, status=1):
     command = [sys.executable, "-m", "ccq_cli", "serve", *map(str, options)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CCQ_")}
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-    assert result.returncode == 1
+    assert result.returncode == status
     assert "Traceback" not in result.stderr
     return result.stderr
 
 
 def test_serve_says_in_one_line_why_it_cannot_start(url, files, tmp_path):
-    assert "give --data or set CCQ_DATA" in serve_and_fail()
+    assert "give --data or set CCQ_DATA" in serve_and_fail(status=2)
     port = url.rsplit(":", 1)[1]
     assert "Address already in use" in serve_and_fail("--data", tmp_path, "--port", port)
     (tmp_path / "broken.ccq").write_bytes(b"no model at all")
-    assert "safetensors" in serve_and_fail("--data", tmp_path, "--port", 0, "--model", tmp_path / "broken.ccq")
+    said = serve_and_fail("--data", tmp_path, "--port", 0, "--model", tmp_path / "broken.ccq")
+    assert f"{tmp_path / 'broken.ccq'}: no CCQ model: it is text" in said
+    words = [f"{name}={files / name}.npy" for name in ("image", "text")]
+    said = refused("index", *words, "--data", tmp_path / "new", "--model", tmp_path / "broken.ccq")
+    assert f"{tmp_path / 'broken.ccq'}: no CCQ model: it is text" in said
 
 
 @pytest.fixture

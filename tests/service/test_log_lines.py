@@ -163,10 +163,11 @@ def test_a_server_logs_as_it_was_told(tmp_path, model_path, given):
     if given == "json":
         found = [json.loads(line) for line in text.splitlines()]
         assert [line["request_id"] for line in found if line.get("path") == "/items"] == ["r4"]
-        assert {"uvicorn.error", "service.access"} <= {line["logger"] for line in found}
+        assert {"uvicorn", "service.access"} <= {line["logger"] for line in found}
     else:
         assert "GET /items 200" in text
         assert "[r4]" in text
+    assert "uvicorn.error" not in text
 
 
 def test_logging_that_is_there_stays(tmp_path):
