@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from ccq_cli import inputs
 from ccq_core.quantizer import K
 
-BITS = (16, 24, 32, 48, 64, 96, 128)
+BITS = (8, 16, 24, 32, 48, 64, 96, 128)
 PROCESS_BYTES = 130_000_000
 """A server without items, as it was measured: interpreter, libraries, threads."""
 ROW_BYTES = 47
@@ -24,7 +23,7 @@ OBJECTS_A_CODEWORD = 10
 """Fewer objects than that for each codeword are few to train on."""
 _SAMPLE_ROWS, _MOST_ROWS, _SAMPLE_BYTES = 1 << 20, 8 << 20, 32 << 20
 """To measure with: more than caches hold, where there are to be so many items."""
-_RUNS = 3
+_RUNS = 7
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class Wanted:
     norm:
         Whether codes have a norm byte.
     memory, latency_ms:
-        Most bytes of the server, and most milliseconds of a search; None: no matter.
+        Most bytes of the server, also while the collection is encoded anew, which takes kept features; and most
+        milliseconds of a search. None: no matter.
     """
 
     items: int
@@ -68,6 +68,9 @@ class Option:
         Bytes of the server, the same while the collection is encoded anew, and of its data directory.
     scan_ms, latency_ms:
         Of one search through one database in one thread: the scan, and all of it.
+    needed:
+        Bytes of the server at most: `memory_reencoding` where features are kept, `memory` where they are not, since
+        such a collection cannot be encoded anew.
     fits_memory, fits_latency:
         Whether it is as it is wanted.
     few:
@@ -79,6 +82,7 @@ class Option:
     memory: int
     memory_reencoding: int
     disk: int
+    needed: int
     scan_ms: float
     latency_ms: float
     fits_memory: bool
@@ -110,15 +114,17 @@ def option(wanted: Wanted, bits: int, ns_per_item: float) -> Option:
     kept = KEPT_BYTES[wanted.keep] * sum(wanted.dims.values()) * KEPT_SHARE
     scan = wanted.items * ns_per_item / 1e6
     memory, latency = PROCESS_BYTES + codes, SERVICE_MS + scan
+    needed = memory + codes * (wanted.keep != "none")
     return Option(
         bits=bits,
         row_bytes=row,
         memory=memory,
         memory_reencoding=memory + codes,
+        needed=needed,
         disk=codes + round(wanted.items * (ROW_BYTES + wanted.item_bytes + kept)),
         scan_ms=scan,
         latency_ms=latency,
-        fits_memory=wanted.memory is None or memory <= wanted.memory,
+        fits_memory=wanted.memory is None or needed <= wanted.memory,
         fits_latency=wanted.latency_ms is None or latency <= wanted.latency_ms,
         few=wanted.items < OBJECTS_A_CODEWORD * K * books,
     )
@@ -130,8 +136,17 @@ def choose(options: list[Option]) -> Option | None:
     return max([one for one in fitting if not one.few] or fitting[:1], key=lambda one: one.bits, default=None)
 
 
-def measure(bits: int, items: int) -> float:
-    """Nanoseconds that a scan takes for an item on this machine, in one thread: measured, on random codes."""
+def measure(lengths: Sequence[int], items: int) -> list[float]:
+    """Nanoseconds that a scan takes for an item on this machine, in one thread, by lengths that ascend.
+
+    Other work only ever adds to what is measured, so the least counts, and no length takes more than a longer one.
+    """
+    found = [_measure(bits, items) for bits in lengths]
+    return [min(found[i:]) for i in range(len(found))]
+
+
+def _measure(bits: int, items: int) -> float:
+    """The least that was measured for one length, on random codes."""
     rows = min(max(_SAMPLE_BYTES // (bits // 8 + 1), _SAMPLE_ROWS), _MOST_ROWS)
     n = min(items, rows)
     given = inputs.random(bits // 8, n)
@@ -141,7 +156,16 @@ def measure(bits: int, items: int) -> float:
         began = time.perf_counter()
         given.view.search(tables, 10)
         seconds.append(time.perf_counter() - began)
-    return median(seconds[1:]) / n * 1e9
+    return min(seconds[1:]) / n * 1e9
+
+
+def size(amount: float) -> str:
+    """Bytes for people."""
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 1000:
+            return f"{amount:,.1f} {unit}"
+    return f"{amount / 1000:,.1f} TB"
 
 
 def advice(wanted: Wanted, options: list[Option]) -> list[str]:
@@ -149,17 +173,22 @@ def advice(wanted: Wanted, options: list[Option]) -> list[str]:
     shortest = options[0]
     found = []
     if wanted.memory is not None and not shortest.fits_memory:
-        room = max(wanted.memory - PROCESS_BYTES, 0) // (databases(wanted.dims) * shortest.row_bytes)
-        found.append(
-            f"memory: {shortest.bits} bits already take {shortest.memory:,} bytes of {wanted.memory:,}: at most "
-            f"{room:,} items of this kind fit; give more memory, or divide the items among several servers"
+        rows = databases(wanted.dims) * shortest.row_bytes * (1 + (wanted.keep != "none"))
+        room = (wanted.memory - PROCESS_BYTES) // rows
+        most = (
+            f"a server without any item takes {size(PROCESS_BYTES)} already; give it more memory"
+            if room < 1
+            else f"at most {room:,} items of this kind fit; give more memory, or divide the items among several servers"
         )
-        if len(wanted.dims) > 1:
+        found.append(
+            f"memory: {shortest.bits} bits already take {size(shortest.needed)} of {size(wanted.memory)}: {most}"
+        )
+        if room > 0 and len(wanted.dims) > 1:
             found.append(
                 f"memory: an item has up to {databases(wanted.dims)} code rows, one for each modality and that of the "
                 "pair; index items by one modality alone where no more is searched"
             )
-        if wanted.norm:
+        if room > 0 and wanted.norm:
             found.append("memory: --norm none saves a byte of each row, where searches rank by cosine alone")
     if wanted.latency_ms is not None and not shortest.fits_latency:
         found.append(
