@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,7 +36,11 @@ _START_SECONDS = 60
 @click.option("--bits", type=Bits(), default=64, show_default=True, help="Code length: 8 to 128, by 8.")
 @click.option("--words", multiple=True, help="Words to search pictures by; may be repeated.")
 @click.option("--keep-serving", is_flag=True, help="Leave the service up, and ask for words to search by.")
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory to keep models and items in.")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory to keep model and items in, by code length; otherwise nothing is kept.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve on; a free one by default.")
 def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | None, port: int) -> None:
     """Train on emoji, serve, and search pictures by words and words by pictures."""
@@ -55,6 +60,10 @@ def command(bits: int, words: tuple[str, ...], keep_serving: bool, data: Path | 
         _show_by_words(client, words or WORDS)
         if not words:
             _show_by_pictures(client, emoji, PICTURES)
+        if data is not None:
+            _report(
+                "Kept", f"in {directory}: `ccq serve --data {shlex.quote(str(directory / 'store'))}` serves it again"
+            )
         if keep_serving:
             _keep_serving(client, url)
 

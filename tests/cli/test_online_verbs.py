@@ -163,6 +163,7 @@ def test_demo_with_words_of_ones_own():
     result = ccq("demo", "--words", "dolphin")
     assert result.exit_code == 0, result.output
     assert "🐬" in result.output
+    assert "Kept" not in result.output
     unknown = ccq("demo", "--bits", 16, "--words", "xyzzy")
     assert unknown.exit_code == 1
     assert "xyzzy" in unknown.output
@@ -172,6 +173,9 @@ def test_demo_twice_in_one_directory_with_other_settings(tmp_path):
     for bits in (8, 16, 8):
         result = ccq("demo", "--data", tmp_path / "d", "--bits", bits, "--words", "dolphin")
         assert result.exit_code == 0, result.output
+        store = tmp_path / "d" / f"{bits}-bits" / "store"
+        assert f"`ccq serve --data {store}` serves it again" in result.output
+        assert store.is_dir()
     (tmp_path / "file").touch()
     result = ccq("demo", "--data", tmp_path / "file")
     assert result.exit_code == 2
