@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ccq_cli.settings import read_settings
+from ccq_cli.settings import read_settings, unknown_variables
 from service.errors import StartError
 from service.restore import restore
 from service.server import serve
@@ -55,6 +55,8 @@ def command(model: Path | None, snapshot: Path | None, until_eof: bool, **flags:
         if until_eof:
             threading.Thread(target=_stop_at_eof, name="ccq-eof", daemon=True).start()
         settings = read_settings(**flags)
+        for unknown in unknown_variables(os.environ):
+            click.echo(f"ccq serve: warning: {unknown}", err=True)
         if snapshot is not None:
             restore(snapshot, settings.data)
         serve(settings, model)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,21 @@ def read_settings(**flags: Any) -> Settings:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise click.UsageError("\n".join(_words(found) for found in error.errors())) from None
+
+
+_OTHERS = ("CCQ_MODEL", "CCQ_URL", "CCQ_API_KEY", "CCQ_SIMD_LEVEL", "CCQ_THREADS")
+_OF_KUBERNETES = re.compile(r"CCQ_(\w+_)?(SERVICE_(HOST|PORT)|PORT_\d)")  # about a service that is called ccq
+
+
+def unknown_variables(variables: Iterable[str]) -> list[str]:
+    """Of environment variables those that look like settings and are none, each with what may have been meant."""
+    known = [*(f"CCQ_{name.upper()}" for name in Settings.model_fields), *_OTHERS]
+    found = []
+    for name in sorted(variables):
+        if name.upper().startswith("CCQ_") and name.upper() not in known and not _OF_KUBERNETES.match(name):
+            near = get_close_matches(name.upper(), known, 1)
+            found.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return found
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from ccq_cli.main import main
+from ccq_cli.settings import unknown_variables
 from ccq_client import Client
 from ccq_core import CCQ, CodeIndex
 from tests.cli.bulk import refused
@@ -343,9 +344,10 @@ def test_a_collection_of_any_name_is_that_collection(indexed, name):
     assert any(words in result.output for words in (repr(name), "expected", "valid Unicode")), name
 
 
-def serve_and_fail(*options, status=1):
+def serve_and_fail(*options, status=1, **variables):
     command = [sys.executable, "-m", "ccq_cli", "serve", *map(str, options)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CCQ_")}
+    environment |= variables
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert result.returncode == status
     assert "Traceback" not in result.stderr
@@ -362,6 +364,20 @@ def test_serve_says_in_one_line_why_it_cannot_start(url, files, tmp_path):
     words = [f"{name}={files / name}.npy" for name in ("image", "text")]
     said = refused("index", *words, "--data", tmp_path / "new", "--model", tmp_path / "broken.ccq")
     assert f"{tmp_path / 'broken.ccq'}: no CCQ model: it is text" in said
+
+
+def test_serve_warns_of_variables_that_are_no_settings(tmp_path):
+    said = serve_and_fail("--data", tmp_path, CCQ_SERACH_THREADS="4", CCQ_TLS_KEY=str(tmp_path / "none.pem"))
+    assert "warning: CCQ_SERACH_THREADS is no setting; did you mean CCQ_SEARCH_THREADS?" in said
+
+
+def test_variables_that_are_no_settings():
+    fine = ["PATH", "CCQ_DATA", "ccq_port", "CCQ_MODEL", "CCQ_THREADS", "CCQ_SERVICE_HOST", "CCQ_PORT_8000_TCP_ADDR"]
+    assert unknown_variables(fine) == []
+    assert unknown_variables(["CCQ_XYZZY", "ccq_dta"]) == [
+        "CCQ_XYZZY is no setting",
+        "ccq_dta is no setting; did you mean CCQ_DATA?",
+    ]
 
 
 @pytest.fixture

@@ -29,6 +29,19 @@ def file(files, url, tmp_path_factory):
     return file
 
 
+def test_moved_it_is_not_on_the_server_any_more(file, url, tmp_path):
+    before = httpx.get(f"{url}/snapshots").json()["snapshots"]
+    result = ccq("snapshot", "-o", tmp_path / "moved.tar", "--move", "--url", url)
+    assert (result.exit_code, f"moved to {tmp_path / 'moved.tar'}" in result.output) == (0, True), result.output
+    archive.verify(tmp_path / "moved.tar")
+    assert httpx.get(f"{url}/snapshots").json()["snapshots"] == before
+    refused = ccq("snapshot", "--move", "--url", url)
+    assert (refused.exit_code, "give the file to move it to by -o" in refused.output) == (2, True)
+    lost = ccq("snapshot", "-o", tmp_path / "none/moved.tar", "--move", "--url", url)
+    assert lost.exit_code == 1
+    assert len(httpx.get(f"{url}/snapshots").json()["snapshots"]) == len(before) + 1  # it is still there
+
+
 def items(url):
     return httpx.get(f"{url}/items", params={"limit": 1000}).json()
 
