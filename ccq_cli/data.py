@@ -91,6 +91,7 @@ def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
         if not equals or not name or is_parquet(source):
             raise click.BadParameter(f"{source!r}: in batches, expected NAME=FILE.npy, or only files FILE.parquet")
         files.setdefault(name, []).append(path)
+    remember({name: paths[0] for name, paths in files.items() if len(paths) == 1})
     return NpyBatches(files, rows)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ccq_cli.console import err
-from ccq_cli.settings import open_runtime
+from ccq_cli.settings import is_data, open_runtime
 from ccq_cli.slices import Coded, Slice, Source, check_payloads
 from ccq_client import Client, IndexingError
 from ccq_client.errors import ForbiddenError
@@ -171,8 +171,9 @@ def open_directory(data: Path, collection: str, model: Path | None, keep: str | 
     for what, name in names.items():
         if not re.fullmatch(NAME_PATTERN, name):
             raise click.ClickException(f"{what} {name!r}: expected a name of {NAME_RULE}")
-    if model is None and not data.is_dir():
-        raise click.ClickException(f"data directory {data}: no such directory; to make it, give --model")
+    if model is None and not is_data(data):
+        what = "no database in it" if data.is_dir() else "no such directory"
+        raise click.ClickException(f"data directory {data}: {what}; to make it, give --model")
     with open_runtime(data, "--url") as runtime:
         catalog = runtime.catalog
         if model is not None:

@@ -23,6 +23,13 @@ _data = click.option(
     envvar="CCQ_DATA",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
+    help="Data directory of the service; made if it is missing.",
+)
+_known_data = click.option(
+    "--data",
+    envvar="CCQ_DATA",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Data directory of the service.",
 )
 
@@ -88,7 +95,7 @@ def create(name: str, scopes: tuple[Scope, ...], collections: tuple[str, ...], d
 
 @command.command("list")
 @local_json_option
-@_data
+@_known_data
 @_told
 def list_(data: Path, as_json: bool) -> None:
     """List the API keys: what is known of them, not the keys themselves."""
@@ -105,7 +112,7 @@ def list_(data: Path, as_json: bool) -> None:
 
 @command.command("delete")
 @click.argument("name")
-@_data
+@_known_data
 @_told
 def delete(name: str, data: Path) -> None:
     """Delete an API key: it is not valid any more."""

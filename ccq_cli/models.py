@@ -9,6 +9,7 @@ import click
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
 from ccq_cli.shown import json_option, print_facts, print_json, print_table, yes_option
+from ccq_core.modelfile import check_writable
 
 
 @click.group("models")
@@ -60,6 +61,7 @@ def upload(model: str, file: Path, as_json: bool, url: str, api_key: str | None)
 @service_options
 def download(model: str, output: Path, url: str, api_key: str | None) -> None:
     """Write the file of MODEL."""
+    check_writable(output)
     with connect(url, api_key) as client:
         client.models.download(model, output)
     out.print(f"downloaded to {output}")

@@ -15,7 +15,7 @@ import orjson
 
 from ccq_cli.api import connect_for_long
 from ccq_cli.exported import Manifest
-from ccq_cli.settings import open_runtime
+from ccq_cli.settings import is_data, open_runtime
 from ccq_client import Client, Item
 from ccq_core import CCQ
 from ccq_core.features import Float32
@@ -189,8 +189,8 @@ def open_origin(source: str, collection: str, api_key: str | None) -> Iterator[O
     if "://" in source:
         with connect_for_long(source, api_key) as client:
             yield ServiceOrigin(client, collection)
-    elif not Path(source).is_dir():
-        raise click.ClickException(f"{source}: expected a data directory, or the URL of a service")
+    elif not is_data(Path(source)):
+        raise click.ClickException(f"{source}: expected a data directory, or the URL of a service (http://...)")
     else:
         with open_runtime(Path(source), "its URL") as runtime:
             yield DirectoryOrigin(runtime, collection)

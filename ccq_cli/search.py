@@ -21,7 +21,7 @@ from ccq_cli.shown import json_option, print_json
 from ccq_client import CCQError as ClientError
 from ccq_client import Client, EmptyDatabaseWarning, Group, Groups, Hit, Hits
 from ccq_core.distances import METRICS
-from ccq_core.errors import InvalidInputError
+from ccq_core.errors import FeatureError, InvalidInputError
 from ccq_core.features import check_array
 
 _EXAMPLE = '{"must": [{"key": "brand", "match": {"value": "acme"}}]}'
@@ -155,6 +155,8 @@ def _query(query: tuple[str, ...], words: tuple[str, ...], row: int | None, unli
         raise click.UsageError("expected a QUERY, or --words: what to search for")
     against = list(unlike) or None
     if not words and all(given.startswith("id=") for given in query):
+        if row is not None:
+            raise click.UsageError("--row is for arrays: NAME=FILE.npy")
         ids = [given.removeprefix("id=") for given in query]
         return {"by_id": ids[0]} if len(ids) == 1 and not unlike else {"like": ids, "unlike": against}
     features = _features(query, words, row)
@@ -218,7 +220,10 @@ def _row(name: str, table: NDArray[Any], given: int | None) -> NDArray[Any]:
         raise InvalidInputError(f"--row {row}: {name} has {len(table)} rows")
     if given is None and len(table) > 1:
         err.print(f"note: {name} has {len(table):,} rows: searching with the first one; --row N takes another")
-    vector, present = check_array(name, table[row : row + 1])
+    try:
+        vector, present = check_array(name, table[row : row + 1])
+    except FeatureError as error:
+        raise FeatureError(name, error.reason, row) from None
     if not present.all():
         raise InvalidInputError(f"--row {row}: {name} is all NaN there")
     row_vector: NDArray[Any] = vector[0]

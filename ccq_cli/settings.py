@@ -12,9 +12,11 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
+from ccq_cli.words import without_http
 from service.errors import DirectoryInUseError, ServiceError
 from service.runtime import Runtime
 from service.settings import Settings
+from service.store.sqlite import DATABASE_NAME
 
 
 def read_settings(**flags: Any) -> Settings:
@@ -38,6 +40,11 @@ def unknown_variables(variables: Iterable[str]) -> list[str]:
             near = get_close_matches(name.upper(), known, 1)
             found.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
     return found
+
+
+def is_data(directory: Path) -> bool:
+    """Whether this is a data directory already: a verb that reads must not make one of any other."""
+    return (directory / DATABASE_NAME).is_file()
 
 
 @contextmanager
@@ -67,7 +74,7 @@ def open_runtime(data: Path, instead: str) -> Iterator[Runtime]:
         finally:
             runtime.close()
     except ServiceError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(without_http(str(error))) from None
 
 
 def _words(found: Any) -> str:

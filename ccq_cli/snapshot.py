@@ -10,6 +10,7 @@ from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
 from ccq_cli.shown import json_option, plain, print_json
 from ccq_client import Client
+from ccq_core.modelfile import check_writable
 from service import archive
 from service.errors import StartError
 
@@ -31,6 +32,8 @@ def command(output: Path | None, move: bool, as_json: bool, url: str, api_key: s
     """
     if move and output is None:
         raise click.UsageError("--move: give the file to move it to by -o")
+    if output is not None:
+        check_writable(output)
     with connect(url, api_key) as client:
         made = client.snapshots.create()
         if not as_json:

@@ -34,6 +34,10 @@ def in_words(error: CCQError) -> str:
     match error:
         case ApiError() if error.code != "unknown":
             return _problem(error)
+        case ApiError():  # what has no code is not of a service
+            return f"{error}; if no service is there, say by --url or CCQ_URL where it is"
+        case TransportError() if "WRONG_VERSION_NUMBER" in str(error):
+            return f"{error}; what answers there may speak http:// instead of https://"
         case TransportError(arrived=False, passing=True):
             return f"{error}; start one with `ccq serve`, or say by --url or CCQ_URL where it is"
         case UnexpectedReplyError():
@@ -42,8 +46,13 @@ def in_words(error: CCQError) -> str:
             return str(error)
 
 
+def without_http(detail: str) -> str:
+    """What a service says of a problem, without what is for those who speak HTTP."""
+    return _HTTP.sub("", detail)
+
+
 def _problem(error: ApiError) -> str:
-    said = _HTTP.sub("", error.detail)
+    said = without_http(error.detail)
     if said and error.status >= 500:  # what fails there, the request does not tell
         said = f"{error.title}: {said}"
     first = "; ".join(filter(None, (said or error.title, _REMEDIES.get(error.code))))

@@ -132,7 +132,8 @@ def written(out: Path) -> Iterator[Path]:
         There is something under that name already, or nothing can be written there.
     """
     if out.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(out))
+        reason = f"{os.strerror(errno.EEXIST)}: delete it, or choose another name"
+        raise FileExistsError(errno.EEXIST, reason, os.fspath(out))
     try:
         place = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     except OSError as error:

@@ -100,7 +100,7 @@ def check_table(modality: str, values: ArrayLike, dim: int | None = None) -> NDA
     """What `check_array` checks of an array without looking at its numbers: (n, P) real numbers of any dtype."""
     array = as_array(values, partial(FeatureError, modality))
     if array.dtype.kind not in "fiu":
-        raise FeatureError(modality, f"expected numbers, got {in_short(array.dtype)}")
+        raise FeatureError(modality, f"expected numbers, got an array of {in_short(str(array.dtype))}")
     if array.ndim != 2:
         hint = "; for one object pass features[None, :]" if array.ndim == 1 else ""
         raise FeatureError(modality, f"expected shape (n, P), got {array.shape}{hint}")

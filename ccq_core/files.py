@@ -76,5 +76,7 @@ def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         if found and not found.endswith((f" {kind}", f" {kind} are")):
             raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file: {found}") from None
         # NumPy would advise to execute what it takes for Python objects, which any file is that is none of its own.
-        reason = "it is of another kind, or holds Python objects" if "allow_pickle" in str(error) else error
+        reason: object = "it is of another kind, or holds Python objects" if "allow_pickle" in str(error) else error
+        if "Python objects" in str(error):
+            reason = "it holds Python objects: make it of numbers"
         raise InvalidInputError(f"{os.fspath(path)}: not a readable {kind} file ({reason})") from None

@@ -145,7 +145,7 @@ def test_what_does_not_go_together(rows, directory, files, url, tmp_path):
             "has no collection 'other'; to create it, give --model",
         ),
         ([*words, *new, "--model", files / "m.ccq", "--collection", "a/b"], "collection 'a/b': expected a name"),
-        ([*words, *new, "--model", files / "ids.txt"], "safetensors"),
+        ([*words, *new, "--model", files / "ids.txt"], "ids.txt: no CCQ model: it is text"),
         ([*words, "--data", directory, "--model", files / "m.ccq", "--keep", "int8"], "exists with keep 'none'"),
         ([*words, *new, "--codes"], "--codes is for what `ccq export` wrote"),
         ([*words, *new, "--items", files / "items.jsonl"], "expected --items, or --ids and --payloads"),

@@ -249,7 +249,7 @@ def test_faults_of_arrays_name_their_files(content, words, model_file, tmp_path)
         (np.array(3.0), "expected shape (n, P), got ()"),
         (np.ones(12), "expected shape (n, P), got (12,)"),
         (np.ones((3, 4, 3)), "expected shape (n, P), got (3, 4, 3)"),
-        (np.ones((3, 12)) * 1j, "expected numbers, got dtype('complex128')"),
+        (np.ones((3, 12)) * 1j, "expected numbers, got an array of 'complex128'"),
         (np.ones((3, 12), dtype=bool), "expected numbers"),
         (np.full((3, 12), "1"), "expected numbers"),
         (np.zeros(3, dtype=[("a", "f4"), ("b", "i4")]), "expected numbers"),
