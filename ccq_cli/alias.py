@@ -6,6 +6,7 @@ import click
 
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
+from ccq_cli.options import NewName
 from ccq_cli.shown import json_option, print_json, print_table
 
 
@@ -28,7 +29,7 @@ def list_(as_json: bool, url: str, api_key: str | None) -> None:
 
 
 @command.command("set")
-@click.argument("alias")
+@click.argument("alias", type=NewName())
 @click.argument("collection")
 @json_option
 @service_options

@@ -8,6 +8,7 @@ import click
 
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
+from ccq_cli.options import NewName
 from ccq_cli.shown import json_option, print_facts, print_json, print_table, yes_option
 from ccq_core.modelfile import check_writable
 
@@ -45,7 +46,7 @@ def show(model: str, as_json: bool, url: str, api_key: str | None) -> None:
 
 
 @command.command("upload")
-@click.argument("model")
+@click.argument("model", type=NewName())
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 @service_options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -28,6 +29,19 @@ class Bits(click.ParamType[int]):
             nearest = sorted(sorted(LENGTHS, key=lambda bits: abs(bits - number))[: 2 if 8 < number < 128 else 1])
             self.fail(f"expected 8 to 128, by 8, got {number}: try {' or '.join(map(str, nearest))}", param, ctx)
         return number
+
+
+class NewName(click.ParamType[str]):
+    """A name for what is made in a service."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from service.schemas.names import NAME_PATTERN, NAME_RULE  # which takes long to load
+
+        if not re.fullmatch(NAME_PATTERN, str(value)):
+            self.fail(f"{value!r}: expected {NAME_RULE}", param, ctx)
+        return str(value)
 
 
 class Assignments(click.ParamType[dict[str, Any]]):

@@ -16,6 +16,7 @@ from ccq_client.jobs import JobProgress
 
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs: names and values as over HTTP.")
 local_json_option = click.option("--json", "as_json", is_flag=True, help="For programs: one line of JSON.")
+_MOST = 6  # numbers of a list that people read
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -68,10 +69,14 @@ def cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {cell(entry)}" for key, entry in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) > _MOST and isinstance(value[0], float):
+            return f"{cell(value[0])}, ... {cell(value[-1])} ({len(value):,} numbers)"
         return ", ".join(map(cell, value))
     return str(value)

@@ -12,7 +12,7 @@ from ccq_cli.console import err, training_progress
 from ccq_cli.data import TRAINING_HELP, is_parquet, open_batches, read_features
 from ccq_cli.info import describe
 from ccq_cli.jobview import detach_option, follow
-from ccq_cli.options import model_parameters, training_options
+from ccq_cli.options import NewName, model_parameters, training_options
 from ccq_cli.shown import json_option, print_json
 from ccq_core import CCQ
 from ccq_core.batches import ROWS
@@ -26,7 +26,9 @@ _FOR_SERVICES = ("url", "collection", "detach")
 @click.command("train", epilog=TRAINING_HELP)
 @click.argument("data", nargs=-1)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Model file to write.")
-@click.option("--name", help="Instead of -o: train in a running service, and store the model there by this name.")
+@click.option(
+    "--name", type=NewName(), help="Instead of -o: train in a running service, and store the model there by this name."
+)
 @click.option("--collection", help="With --name, instead of DATA: train on what this collection keeps.")
 @click.option(
     "--batch-rows",

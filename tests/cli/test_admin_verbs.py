@@ -74,6 +74,16 @@ def test_what_does_not_go_together_in_training(files, tmp_path):
         assert words in refused("train", *arguments), arguments
 
 
+def test_names_that_can_be_none_are_told_by_their_rule():
+    for verb in (
+        ["models", "upload", "a b", __file__],
+        ["collections", "create", "a/b", "--model", "m"],
+        ["alias", "set", "", "default"],
+        ["train", "image=a.npy", "--name", "ä"],
+    ):
+        assert "expected a letter or digit, then up to 63 letters, digits, '.', '_' or '-'" in refused(*verb), verb
+
+
 def test_aliases(ccq, wrong):
     assert "current leads to collection default" in ccq("alias", "set", "current", "default")
     assert json.loads(ccq("alias", "list", "--json")) == {"aliases": [{"alias": "current", "collection": "default"}]}
@@ -89,7 +99,10 @@ def test_models(ccq, wrong, url, files):
     listed = json.loads(ccq("models", "list", "--json"))
     assert listed == httpx.get(f"{url}/models").json()
     assert "image 12, text 8" in ccq("models", "list")
-    assert "checksum" in ccq("models", "show", "second")
+    shown = ccq("models", "show", "second")
+    assert "checksum" in shown
+    losses = CCQ.load(files / "m.ccq").losses_
+    assert f"{losses[0]:.4g}, ... {losses[-1]:.4g} ({len(losses)} numbers)" in shown
     assert "used by collection" in wrong("models", "delete", "m", "--yes")
     assert "`ccq models upload NAME FILE`" in wrong("models", "show", "nothing")
     asked = CliRunner().invoke(main, ["models", "delete", "second", "--url", url], input="n\n")
