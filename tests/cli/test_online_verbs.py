@@ -411,7 +411,7 @@ def test_index_leaves_out_rows_without_features(url, semi):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("half NaN", "features['image'][25]: number 3: NaN"),
+        ("half NaN", "image.npy: image: row 25: number 3: NaN"),
         ("twice", "lines 3 and 29 are both 'x'"),
         ("payload", "p.jsonl: line 28: not valid JSON"),
         ("payload kind", "p.jsonl: line 28: expected a JSON object, got [1]"),
