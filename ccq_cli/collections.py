@@ -8,7 +8,7 @@ import click
 
 from ccq_cli.api import connect, service_options
 from ccq_cli.console import out
-from ccq_cli.options import Assignments, NewName
+from ccq_cli.options import NewName, assignments
 from ccq_cli.shown import json_option, print_facts, print_json, print_table, yes_option
 
 
@@ -45,7 +45,7 @@ def show(collection: str, as_json: bool, url: str, api_key: str | None) -> None:
 @click.argument("collection", type=NewName())
 @click.option("--model", required=True, help="Name of its model, which the service has.")
 @click.option("--keep", type=click.Choice(["none", "float16", "int8"]), help="How to keep features.")
-@click.option("--encoders", type=Assignments(str), help="Encoders of the service by modality, as in text=emoji.")
+@assignments("--encoders", str, help="Encoders of the service by modality, as in text=emoji.")
 @click.option("--index", "indexes", multiple=True, metavar="KEY", help="Key of payloads to index; may be repeated.")
 @json_option
 @service_options

@@ -65,6 +65,18 @@ class Assignments(click.ParamType[dict[str, Any]]):
         return result
 
 
+def assignments(name: str, convert_value: Callable[[str], Any], **rest: Any) -> Callable[[Function], Function]:
+    """An option of `Assignments`, in one piece or given for each name by itself; None if it is not given."""
+
+    def merged(ctx: click.Context, param: click.Parameter, given: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
+        names = [name for part in given for name in part]
+        for twice in sorted({name for name in names if names.count(name) > 1}):
+            raise click.BadParameter(f"{twice} is given twice", ctx, param)
+        return {name: value for part in given for name, value in part.items()} or None
+
+    return click.option(name, type=Assignments(convert_value), multiple=True, callback=merged, **rest)
+
+
 def _steps_by_modality(
     ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
 ) -> str | dict[str, str] | None:
@@ -88,7 +100,7 @@ def training_options(function: Function) -> Function:
             click.option("--preset", type=click.Choice(list(PRESETS)), default="default", show_default=True),
             click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
             click.option("--norm", type=click.Choice(NORMS), help="Without norms a row is a byte shorter."),
-            click.option("--weights", type=Assignments(float), help="lambda of each modality, as in text=5."),
+            assignments("--weights", float, help="lambda of each modality, as in text=5."),
             click.option("--dim", type=click.IntRange(1), help="Latent dimension."),
             click.option(
                 "--preprocess",

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from ccq_cli.console import err, out
-from ccq_cli.options import Assignments
+from ccq_cli.options import assignments
 from ccq_cli.shown import json_option, print_json
 from ccq_cli.sizing import BITS, KEPT_BYTES, Option, Wanted, advice, choose, databases, measure, option, size
 from ccq_core import simd
@@ -18,8 +18,7 @@ from ccq_core import simd
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _QUALITY = (
     "How good the results are depends on the data, which sizes say nothing of: train, and measure with `ccq evaluate`, "
-    "or look at the recall that a training in the service tells (`ccq train --name`). Shorter codes may serve as well, "
-    "and longer ones where items are few."
+    "or look at the recall that a training in the service tells (`ccq train --name`). Shorter codes may serve as well."
 )
 
 
@@ -43,7 +42,7 @@ class Amount(click.ParamType[int]):
 
 @click.command("recommend")
 @click.option("--items", type=Amount(), required=True, help="How many items there are to be, as in 10M.")
-@click.option("--dims", type=Assignments(int), required=True, help="Dimensions, as in image=512,text=512.")
+@assignments("--dims", int, required=True, help="Dimensions, as in image=512,text=512.")
 @click.option(
     "--memory", type=Amount(), help="Most memory of the server, as in 4GB; with --keep also while it re-encodes."
 )
@@ -106,7 +105,7 @@ def _print(options: list[Option], best: Option | None, wanted: Wanted) -> None:
     table.add_column("")
     for one in options:
         wrong = [name for name, fits in (("memory", one.fits_memory), ("latency", one.fits_latency)) if not fits]
-        remark = f"too much {' and '.join(wrong)}" if wrong else "few items" if one.few else "fits"
+        remark = f"too much {' and '.join(wrong)}" if wrong else "fits, few to train on" if one.few else "fits"
         sizes = [size(amount) for amount in (one.memory, *[one.memory_reencoding] * kept, one.disk)]
         style = "bold" if one is best else None
         table.add_row(str(one.bits), str(one.row_bytes), *sizes, f"{one.latency_ms:.1f} ms", remark, style=style)

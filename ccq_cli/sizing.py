@@ -21,6 +21,8 @@ SERVICE_MS = 0.6
 KEPT_BYTES = {"none": 0, "float16": 2, "int8": 1}
 OBJECTS_A_CODEWORD = 10
 """Fewer objects than that for each codeword are few to train on."""
+USUAL_BITS = 64
+"""Up to here longer codes were no worse even of 1,300 to 2,200 objects (docs/paper.md, the rows CCQ)."""
 _SAMPLE_ROWS, _MOST_ROWS, _SAMPLE_BYTES = 1 << 20, 8 << 20, 32 << 20
 """To measure with: more than caches hold, where there are to be so many items."""
 _RUNS = 7
@@ -131,9 +133,9 @@ def option(wanted: Wanted, bits: int, ns_per_item: float) -> Option:
 
 
 def choose(options: list[Option]) -> Option | None:
-    """The longest code that fits, of those that there are objects enough to train for, if there are some."""
-    fitting = [one for one in options if one.fits]
-    return max([one for one in fitting if not one.few] or fitting[:1], key=lambda one: one.bits, default=None)
+    """The longest code that fits and that there are objects enough to train for, where they are few up to the usual."""
+    fitting = [one for one in options if one.fits and (not one.few or one.bits <= USUAL_BITS)]
+    return max(fitting, key=lambda one: one.bits, default=None)
 
 
 def measure(lengths: Sequence[int], items: int) -> list[float]:

@@ -93,7 +93,7 @@ def test_of_a_service(url, tmp_path):
     assert said("health", "--url", url) == {"ready": True}
     assert '{"ready": false}\n' in refused("health", "--url", "http://127.0.0.1:1", "--json")
     made = said("snapshot", "--url", url, "-o", tmp_path / "s.zip")
-    assert made.pop("output") == str(tmp_path / "s.zip")
+    assert (made.pop("output"), made.pop("moved")) == (str(tmp_path / "s.zip"), False)
     assert made in httpx.get(f"{url}/snapshots").json()["snapshots"]
     restored = said("restore", tmp_path / "s.zip", "--data", tmp_path / "d")
     assert (restored["data"], restored["collections"]) == (str(tmp_path / "d"), made["collections"])

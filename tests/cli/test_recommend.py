@@ -67,8 +67,10 @@ def test_the_longest_that_fits_is_chosen():
     assert choose(options(kept)).bits == 64
     assert choose(options(wanted(memory=PROCESS_BYTES + 2 * 3 * 9 * 1_000_000))).bits == 128
     few = choose(options(wanted(items=12_000)))
-    assert (few.bits, few.few) == (32, False)
-    assert choose(options(wanted(items=100))).bits == 8
+    assert (few.bits, few.few) == (64, True)
+    assert choose(options(wanted(items=30_000))).bits == 64
+    assert choose(options(wanted(items=30_000 * 128 // 64))).bits == 128
+    assert choose(options(wanted(items=100, memory=PROCESS_BYTES + 100 * 3 * 4))).bits == 24
     assert choose(options(wanted(memory=1000))) is None
     enough = options(wanted(items=5_000))  # what is few agrees with what is told
     assert ([one.bits for one in enough if not one.few], advice(wanted(items=5_000), enough)) == ([8], [])
@@ -128,3 +130,12 @@ def test_the_verb(monkeypatch):
         assert "expected a number of 1 or more" in refused(*arguments, wrong)
     assert "dimensions of 1 or more" in refused("recommend", "--items", 5, "--dims", "image=0")
     assert "expected NAME=VALUE" in refused("recommend", "--items", 5, "--dims", "image")
+
+
+def test_dimensions_in_one_piece_or_each_by_itself():
+    together, apart = (
+        [option["disk"] for option in json.loads(ok("recommend", "--items", "100", "--json", *dims))["options"]]
+        for dims in (("--dims", "a=3,b=5"), ("--dims", "a=3", "--dims", "b=5"))
+    )
+    assert together == apart
+    assert "b is given twice" in refused("recommend", "--items", "100", "--dims", "a=3,b=4", "--dims", "b=5")

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from ccq_cli.demo import wait_until_ready
 from ccq_cli.main import main
 from service import archive
+from service.errors import StartError
 
 
 def ccq(*arguments):
@@ -29,7 +30,7 @@ def file(files, url, tmp_path_factory):
     return file
 
 
-def test_moved_it_is_not_on_the_server_any_more(file, url, tmp_path):
+def test_moved_it_is_not_on_the_server_any_more(file, url, tmp_path, monkeypatch):
     before = httpx.get(f"{url}/snapshots").json()["snapshots"]
     result = ccq("snapshot", "-o", tmp_path / "moved.tar", "--move", "--url", url)
     assert (result.exit_code, f"moved to {tmp_path / 'moved.tar'}" in result.output) == (0, True), result.output
@@ -37,8 +38,16 @@ def test_moved_it_is_not_on_the_server_any_more(file, url, tmp_path):
     assert httpx.get(f"{url}/snapshots").json()["snapshots"] == before
     refused = ccq("snapshot", "--move", "--url", url)
     assert (refused.exit_code, "give the file to move it to by -o" in refused.output) == (2, True)
-    lost = ccq("snapshot", "-o", tmp_path / "none/moved.tar", "--move", "--url", url)
-    assert lost.exit_code == 1
+    nowhere = ccq("snapshot", "-o", tmp_path / "none/moved.tar", "--move", "--url", url)
+    assert nowhere.exit_code == 1
+    assert httpx.get(f"{url}/snapshots").json()["snapshots"] == before  # none was made
+
+    def damaged(_):
+        raise StartError("damaged")
+
+    monkeypatch.setattr(archive, "verify", damaged)
+    lost = ccq("snapshot", "-o", tmp_path / "lost.tar", "--move", "--url", url)
+    assert (lost.exit_code, (tmp_path / "lost.tar").exists()) == (1, False)
     assert len(httpx.get(f"{url}/snapshots").json()["snapshots"]) == len(before) + 1  # it is still there
 
 
