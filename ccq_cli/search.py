@@ -39,7 +39,9 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
     "modalities are.",
 )
 @click.option("--unlike", multiple=True, metavar="ITEM", help="A stored item to search away from; may be repeated.")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="How many results, or groups.")
+@click.option(
+    "-k", "--limit", type=click.IntRange(1), default=10, show_default=True, help="How many results, or groups."
+)
 @click.option("--offset", type=click.IntRange(0), default=0, help="How many to pass over.")
 @click.option("--score-threshold", type=float, help="Only results with a score of at least this.")
 @click.option("--filter", "condition", metavar="JSON", help=f"Only items whose payload matches, as in '{_EXAMPLE}'.")
@@ -192,7 +194,7 @@ def _json(condition: str) -> orjson.Fragment:
     try:
         orjson.loads(condition)
     except orjson.JSONDecodeError as error:
-        raise click.BadParameter(f"--filter: not valid JSON ({error})") from None
+        raise click.BadParameter(f"--filter: not valid JSON ({error}); expected it as in '{_EXAMPLE}'") from None
     return orjson.Fragment(condition)
 
 

@@ -128,8 +128,13 @@ def option(wanted: Wanted, bits: int, ns_per_item: float) -> Option:
         latency_ms=latency,
         fits_memory=wanted.memory is None or needed <= wanted.memory,
         fits_latency=wanted.latency_ms is None or latency <= wanted.latency_ms,
-        few=wanted.items < OBJECTS_A_CODEWORD * K * books,
+        few=few(wanted.items, bits),
     )
+
+
+def few(objects: int, bits: int) -> bool:
+    """Whether so many objects are few to train codes on."""
+    return objects < OBJECTS_A_CODEWORD * K * bits // 8
 
 
 def choose(options: list[Option]) -> Option | None:
@@ -163,6 +168,8 @@ def _measure(bits: int, items: int) -> float:
 
 def size(amount: float) -> str:
     """Bytes for people."""
+    if amount < 1000:
+        return f"{amount:,.0f} bytes"
     for unit in ("kB", "MB", "GB"):
         amount /= 1000
         if amount < 1000:

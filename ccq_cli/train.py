@@ -14,6 +14,7 @@ from ccq_cli.info import describe
 from ccq_cli.jobview import detach_option, follow
 from ccq_cli.options import NewName, model_parameters, training_options
 from ccq_cli.shown import json_option, print_json
+from ccq_cli.sizing import USUAL_BITS, few
 from ccq_core import CCQ
 from ccq_core.batches import ROWS
 from ccq_core.modelfile import check_writable
@@ -87,7 +88,7 @@ def _train_here(
         model.fit(features, callback=report)
     model.save(output)
     rows = model.objects_ or 0
-    if rows < 10 * K * model.bits // 8:
+    if few(rows, model.bits) and model.bits > USUAL_BITS:
         err.print(
             f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well; "
             'see "Choosing bits" in the documentation'

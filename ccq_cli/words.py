@@ -36,10 +36,8 @@ def in_words(error: CCQError) -> str:
             return _problem(error)
         case ApiError():  # what has no code is not of a service
             return f"{error}; if no service is there, say by --url or CCQ_URL where it is"
-        case TransportError() if "WRONG_VERSION_NUMBER" in str(error):
-            return f"{error}; what answers there may speak http:// instead of https://"
         case TransportError(arrived=False, passing=True):
-            return f"{error}; start one with `ccq serve`, or say by --url or CCQ_URL where it is"
+            return f"{error} (--url, CCQ_URL)"
         case UnexpectedReplyError():
             return f"{error}; say by --url or CCQ_URL where the service is"
         case _:

@@ -216,7 +216,8 @@ def _numbers(place: str, given: ArrayLike) -> NDArray[Any]:
     except (ValueError, TypeError, RuntimeError) as error:  # ragged, or on another device
         raise InputError(f"{place}: expected an array of numbers: {error}") from None
     if array.dtype.kind not in "fiu" and not (array.dtype.kind == "V" and "float" in array.dtype.name):
-        raise InputError(f"{place}: expected an array of numbers, got one of type {array.dtype}")
+        of_objects = "; np.stack(column) makes one of a column of vectors" if array.dtype.kind == "O" else ""
+        raise InputError(f"{place}: expected an array of numbers, got one of type {array.dtype}{of_objects}")
     return array
 
 

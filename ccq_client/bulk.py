@@ -70,7 +70,7 @@ class Rows:
         self.head = _HEAD if codes is None else b'{"model_checksum":%s,"items":[' % to_json(codes.checksum)
         names = plain_ids(ids)
         for name, given in (("ids", names), ("payloads", payloads), ("if_versions", versions)):
-            if isinstance(given, str | Mapping):
+            if isinstance(given, str | Mapping) or not (given is None or hasattr(given, "__len__")):
                 raise InputError(f"{name}: expected a list, one for each of {n} rows, got {type(given).__name__}")
             if given is not None and len(given) != n:
                 what = "features" if codes is None else "codes"

@@ -305,7 +305,7 @@ CODES: dict[str, type[ApiError]] = {
     "duplicate_id": RequestError,
     "idempotency_key_reused": IdempotencyKeyReusedError,
     "invalid_features": FeaturesError,
-    "invalid_input": FeaturesError,
+    "invalid_input": RequestError,
     "invalid_request": RequestError,
     "model_corrupt": ModelFileError,
     "model_format": ModelFileError,

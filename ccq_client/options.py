@@ -38,13 +38,15 @@ class RankingOptions(TypedDict, total=False):
         Whether results have their payload, or the keys of what they have of it. By default they have it.
     metric:
         By default the model's.
+
+    None is as good as nothing.
     """
 
-    database: str | Sequence[str]
-    filter: Filter
-    score_threshold: float
-    with_payload: bool | Sequence[str]
-    metric: Literal["cosine", "euclidean"]
+    database: str | Sequence[str] | None
+    filter: Filter | None
+    score_threshold: float | None
+    with_payload: bool | Sequence[str] | None
+    metric: Literal["cosine", "euclidean"] | None
 
 
 class SearchOptions(RankingOptions, total=False):
@@ -58,8 +60,8 @@ class SearchOptions(RankingOptions, total=False):
         With `rescore`: how many times as many as are wanted are ranked anew; 4 by default.
     """
 
-    rescore: bool
-    oversampling: float
+    rescore: bool | None
+    oversampling: float | None
 
 
 class TrainingOptions(TypedDict, total=False):

@@ -59,7 +59,10 @@ def no_reply(error: Exception, url: str) -> TransportError:
         what = "did not answer in time" if arrived else "could not be reached in time"
         return TransportTimeoutError(f"{url} {what}", url, arrived)
     if isinstance(error, _NEVER_ARRIVED):
-        return TransportError(f"no service answers at {url}: {error}", url)
+        hint = "start one with `ccq serve`, or give another address"
+        if "WRONG_VERSION_NUMBER" in str(error):
+            hint = "what is there may speak http:// instead of https://"
+        return TransportError(f"no service answers at {url}: {error}; {hint}", url)
     if isinstance(error, httpx.TransportError) and not isinstance(error, _NEVER_SENT):
         return TransportError(f"the connection to {url} broke: {error or type(error).__name__}", url, arrived=True)
     return TransportError(f"cannot ask {url}: {error}", url, passing=False)

@@ -201,6 +201,6 @@ def check_features(
     empty = np.flatnonzero(~np.logical_or.reduce(list(present.values())))
     if empty.size:
         raise InvalidInputError(
-            f"features: object {first + int(empty[0])} has no modality, every one of its rows is NaN"
+            f"features: object {first + int(empty[0])} has no modality, every one of its rows is NaN; leave it out"
         )
     return FeatureSet(arrays, present, next(iter(sizes.values())))

@@ -31,6 +31,7 @@ from service.errors import (
 from service.headers import header
 from service.places import Location, shorten
 from service.schemas import filters, search
+from service.schemas.names import told
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -183,7 +184,7 @@ def validated(data: Any, model: type[T]) -> T:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidRequestError.from_faults(
-            [_fault(found["loc"], found["type"], found["msg"]) for found in error.errors(include_url=False)]
+            [_fault(found["loc"], found["type"], told(found)) for found in error.errors(include_url=False)]
         ) from None
 
 

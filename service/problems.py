@@ -22,6 +22,7 @@ from service import errors
 from service.errors import CoreInputError, Fault, ServiceError, UnauthenticatedError, UnavailableError
 from service.places import shorten
 from service.requestid import request_id
+from service.schemas.names import told
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ KINDS: dict[type[Exception], Kind] = {
     # The core's
     core.CCQError: INTERNAL,
     core.NotFittedError: INTERNAL,
-    core.InvalidInputError: Kind(422, "invalid_input", "The numbers cannot be used"),
+    core.InvalidInputError: Kind(422, "invalid_input", "Numbers or settings cannot be used"),
     core.FeatureError: Kind(422, "invalid_features", "A feature vector cannot be used"),
     core.UnknownModalityError: Kind(422, "unknown_modality", "The model has no such modality"),
     core.UnknownIdError: Kind(404, "item_not_found", "There is no such item"),
@@ -71,7 +72,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.ReplyTooLargeError: Kind(422, "reply_too_large", "The reply would be too long"),
     errors.TooManyValuesError: Kind(422, "too_many_values", "There are too many distinct values"),
     errors.InvalidRequestError: Kind(422, "invalid_request", "The request is not as it should be"),
-    errors.CoreInputError: Kind(422, "invalid_input", "The numbers cannot be used"),
+    errors.CoreInputError: Kind(422, "invalid_input", "Numbers or settings cannot be used"),
     errors.DuplicateIdError: Kind(422, "duplicate_id", "The same id is there twice"),
     errors.UnknownDatabaseError: Kind(422, "unknown_database", "The model has no such database"),
     errors.UnknownCollectionError: Kind(404, "collection_not_found", "There is no such collection"),
@@ -233,7 +234,7 @@ async def _on_parameter_error(request: Request, error: Exception) -> Response:
     for found in error.errors():
         source, name = found["loc"][0], found["loc"][-1]
         pointer = {"query": f"?{name}", "header": name}.get(source, f"{{{name}}}")
-        faults.append(Fault(pointer, f"{name}: {found['msg']}, got {shorten(found['input'])}"))
+        faults.append(Fault(pointer, f"{name}: {told(found)}, got {shorten(found['input'])}"))
     refused = errors.InvalidRequestError.from_faults(faults)
     return known_problem(request, refused)
 

@@ -67,6 +67,10 @@ class AsyncConnection:
         """Close it; no request can be sent any more."""
         await self._http.aclose()
 
+    def _check_open(self) -> None:
+        if self._http.is_closed:
+            raise InputError("the client is closed: make another, or do this before its `with` ends")
+
     async def send(self, call: Call[T], retries: Retries | None = None) -> T:
         """Send a request and return its result; `retries` instead of those of the client.
 
@@ -75,6 +79,7 @@ class AsyncConnection:
         ApiError, TransportError, UnexpectedReplyError
             The service refused, nothing answered, or something else did.
         """
+        self._check_open()
         await self._check_version()
         response, before = await self._answer(call, retries or self.retries)
         if response is None:
@@ -87,6 +92,7 @@ class AsyncConnection:
 
     async def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
+        self._check_open()
         await self._check_version()
         response, _ = await self._answer(call, self.retries, stream=True)
         if response is None:

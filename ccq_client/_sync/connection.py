@@ -68,6 +68,10 @@ class Connection:
         """Close it; no request can be sent any more."""
         self._http.close()
 
+    def _check_open(self) -> None:
+        if self._http.is_closed:
+            raise InputError("the client is closed: make another, or do this before its `with` ends")
+
     def send(self, call: Call[T], retries: Retries | None = None) -> T:
         """Send a request and return its result; `retries` instead of those of the client.
 
@@ -76,6 +80,7 @@ class Connection:
         ApiError, TransportError, UnexpectedReplyError
             The service refused, nothing answered, or something else did.
         """
+        self._check_open()
         self._check_version()
         response, before = self._answer(call, retries or self.retries)
         if response is None:
@@ -88,6 +93,7 @@ class Connection:
 
     def download(self, call: Call[None], file: BinaryIO) -> None:
         """Send a request and write the reply, as it arrives, to a file; raises what `send` raises."""
+        self._check_open()
         self._check_version()
         response, _ = self._answer(call, self.retries, stream=True)
         if response is None:

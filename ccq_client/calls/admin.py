@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 from urllib.parse import urlencode
 
-from ccq_client.calls.call import Call, nothing, segment, to_json
+from ccq_client.calls.call import Call, named, nothing, to_json
 from ccq_client.calls.items import root
 from ccq_client.errors import InputError
 from ccq_client.results import (
@@ -83,17 +83,17 @@ def delete_collection(name: str) -> Call[None]:
 
 def upload_model(name: str, file: ModelFile) -> Call[Model]:
     """Upload a model."""
-    return Call("PUT", f"/models/{segment(name)}", _model, _file_bytes(file), FILE)
+    return Call("PUT", f"/models/{named(name)}", _model, _file_bytes(file), FILE)
 
 
 def get_model(name: str) -> Call[Model]:
     """One model."""
-    return Call("GET", f"/models/{segment(name)}", _model)
+    return Call("GET", f"/models/{named(name)}", _model)
 
 
 def model_file(name: str) -> Call[None]:
     """The file of a model."""
-    return Call("GET", f"/models/{segment(name)}?file=true", nothing)
+    return Call("GET", f"/models/{named(name)}?file=true", nothing)
 
 
 def list_models() -> Call[list[Model]]:
@@ -103,7 +103,7 @@ def list_models() -> Call[list[Model]]:
 
 def delete_model(name: str) -> Call[None]:
     """Delete a model."""
-    return Call("DELETE", f"/models/{segment(name)}", nothing)
+    return Call("DELETE", f"/models/{named(name)}", nothing)
 
 
 def list_aliases() -> Call[list[Alias]]:
@@ -113,18 +113,18 @@ def list_aliases() -> Call[list[Alias]]:
 
 def get_alias(alias: str) -> Call[Alias]:
     """One alias."""
-    return Call("GET", f"/aliases/{segment(alias)}", lambda data: make(Alias, data))
+    return Call("GET", f"/aliases/{named(alias)}", lambda data: make(Alias, data))
 
 
 def set_alias(alias: str, collection: str) -> Call[Alias]:
     """Let an alias lead to a collection."""
     body = to_json({"collection": collection})
-    return Call("PUT", f"/aliases/{segment(alias)}", lambda data: make(Alias, data), body)
+    return Call("PUT", f"/aliases/{named(alias)}", lambda data: make(Alias, data), body)
 
 
 def delete_alias(alias: str) -> Call[None]:
     """Delete an alias."""
-    return Call("DELETE", f"/aliases/{segment(alias)}", nothing)
+    return Call("DELETE", f"/aliases/{named(alias)}", nothing)
 
 
 def create_snapshot() -> Call[Snapshot]:
@@ -139,12 +139,12 @@ def list_snapshots() -> Call[list[Snapshot]]:
 
 def snapshot_file(name: str) -> Call[None]:
     """The file of a snapshot."""
-    return Call("GET", f"/snapshots/{segment(name)}", nothing)
+    return Call("GET", f"/snapshots/{named(name)}", nothing)
 
 
 def delete_snapshot(name: str) -> Call[None]:
     """Delete a snapshot."""
-    return Call("DELETE", f"/snapshots/{segment(name)}", nothing)
+    return Call("DELETE", f"/snapshots/{named(name)}", nothing)
 
 
 def limits() -> Call[Limits]:

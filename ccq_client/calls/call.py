@@ -67,6 +67,13 @@ def address(given: str) -> str:
     return url if scheme is not None else f"http://{url}"
 
 
+def named(name: str) -> str:
+    """The name of a collection, model, alias, snapshot or job as one part of a path; InputError if none can be it."""
+    if isinstance(name, str) and "/" in name:
+        raise InputError(f"expected a name of letters, digits, '.', '_' and '-', got {name!r}")
+    return segment(name)
+
+
 def segment(name: str) -> str:
     """A name, or an id, as one part of a path; it may hold any character.
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 from ccq_client.arrays import decode
-from ccq_client.calls.call import Call, nothing, segment, to_json
+from ccq_client.calls.call import Call, named, nothing, segment, to_json
 from ccq_client.errors import InputError
 from ccq_client.options import Filter
 from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Limits, Payload, PayloadSet, make
@@ -22,7 +22,7 @@ Ids = Union[Sequence[str | int], "NDArray[Any]"]
 
 def root(collection: str) -> str:
     """The path of a collection."""
-    return f"/collections/{segment(collection)}"
+    return f"/collections/{named(collection)}"
 
 
 def once(key: str | None) -> dict[str, str]:

@@ -111,7 +111,9 @@ def batches(
 
 
 def why_nothing(collection: str, asked: Sequence[str] | None, databases: Mapping[str, int]) -> str:
-    """Why a search in these databases (None: the default one) found nothing; empty if they have items, or none has."""
+    """Why a search in these databases (None: the default one) found nothing; empty if they have items."""
+    if databases and not any(databases.values()):
+        return f"no results: collection {collection!r} has no items"
     searched = asked or (("pair",) if "pair" in databases else tuple(databases)[:1])
     if any(databases.get(name) for name in searched) or not any(databases.values()):
         return ""

@@ -15,6 +15,12 @@ MAX_ID_BYTES = 512
 MAX_IDEMPOTENCY_KEY = 255
 
 
+def told(found: Any) -> str:
+    """What one of Pydantic's errors says; of a name, what one looks like."""
+    pattern = found.get("ctx", {}).get("pattern")
+    return f"expected {NAME_RULE}" if pattern == NAME_PATTERN else str(found["msg"])
+
+
 def check_id(value: Any) -> str:
     """An item's id as the string that it means.
 

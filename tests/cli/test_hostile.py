@@ -42,7 +42,7 @@ def test_another_web_server_is_no_service(elsewhere, tmp_path):
 
 def test_a_service_without_tls_is_told(url):
     said = refused("health", "--url", url.replace("http", "https"))
-    assert "what answers there may speak http:// instead of https://" in said
+    assert "what is there may speak http:// instead of https://" in said
 
 
 def test_no_verb_makes_a_data_directory_of_another(files, tmp_path):

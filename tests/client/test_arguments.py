@@ -120,3 +120,25 @@ def test_every_package_of_the_wheel_is_typed():
     assert len(packages) == 4
     for package in packages:
         assert (ROOT / package / "py.typed").exists(), package
+
+
+@pytest.mark.parametrize("ask", ["collections.get", "models.get", "aliases.get", "jobs.get"])
+def test_names_that_can_be_none_are_refused_before_they_are_sent(client, ask):
+    resource, verb = ask.split(".")
+    with pytest.raises(InputError, match="expected a name of letters, digits, '.', '_' and '-', got 'a/b'"):
+        getattr(getattr(client, resource), verb)("a/b")
+    with pytest.raises(InputError, match="a/b"):
+        client.collection("a/b").count()
+
+
+def test_what_has_no_length_is_no_list(client):
+    for name in ("payloads", "if_versions"):
+        with pytest.raises(InputError, match=f"{name}: expected a list, one for each of 2 rows, got generator"):
+            client.index(["a", "b"], {"text": np.ones((2, 8))}, **{name: (None for _ in range(2))})
+
+
+def test_a_column_of_vectors_is_told_how_to_become_an_array(client):
+    column = np.empty(2, dtype=object)
+    column[:] = [np.ones(8), np.ones(8)]
+    with pytest.raises(InputError, match=r"got one of type object; np.stack\(column\) makes one"):
+        client.index(["a", "b"], {"text": column})

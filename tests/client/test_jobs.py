@@ -69,7 +69,7 @@ def test_what_cannot_be_trained_on_is_told_before_anything_is_sent(client, tmp_p
         client.models.train("new", PAIRS, bit=16)
     with pytest.raises(FileNotFoundError):
         client.models.train("new", tmp_path / "none.npz")
-    with pytest.raises(errors.FeaturesError, match="bits"):
+    with pytest.raises(errors.RequestError, match="bits"):
         client.models.train("new", PAIRS, bits=7)
     with pytest.raises(errors.CollectionNotFoundError):
         client.models.train("new", collection="none")

@@ -63,6 +63,7 @@ def main() -> None:
         listed = list(client.items(with_codes=True, with_features=True))
         codes = [item.codes or {} for item in listed]
         client.index_codes([item.id for item in listed], codes, model_checksum="0" * 64)
+        client.search(by_id="a", database=None, filter=None, score_threshold=None, with_payload=None, rescore=None)
         client.index_codes([1, 2, 3], {"image": x.astype(np.uint8)}, model_checksum="0" * 64)
         client.index([1, 2, 3], [item.features or {} for item in listed])
         try:

@@ -41,7 +41,9 @@ def test_a_search_of_an_empty_database_says_which_have_items(client, verb):
         list(getattr(client, verb)(query, **more, database=["image", "pair"]))
 
 
-def test_a_collection_without_items_is_not_worth_a_warning(client):
+def test_a_collection_without_items_says_so_once(client):
+    with pytest.warns(EmptyDatabaseWarning, match="no results: collection 'default' has no items"):
+        assert not client.search({"text": PAIRS["text"][0]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not client.search({"text": PAIRS["text"][0]})
