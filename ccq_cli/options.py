@@ -113,7 +113,11 @@ def training_options(function: Function) -> Function:
             click.option("--mapping-ridge", type=click.FloatRange(1e-9, 1e9), help="Penalty of the ridge maps."),
             click.option("--effort", type=click.IntRange(0, 3), help="How hard to look for codes: 0 greedy to 3."),
             click.option("--codebook-solver", type=click.Choice(SOLVERS), help="cg: long codes in little memory."),
-            click.option("--iterations", type=click.IntRange(1, 1_000_000), help="Most iterations of training."),
+            click.option(
+                "--iterations",
+                type=click.IntRange(1, 1_000_000),
+                help="Iterations that are planned; training ends sooner where nothing is gained.",
+            ),
             click.option("--seed", type=click.IntRange(0, 2**64), default=0, show_default=True),
         )
     ):

@@ -205,13 +205,20 @@ class AsyncSnapshots:
         """All snapshots, the oldest first."""
         return await self._connection.send(admin.list_snapshots())
 
-    async def download(self, name: str, path: str | Path) -> None:
-        """Write the file of a snapshot to `path`, whole or not at all; ``ccq restore`` verifies and uses it."""
-        await _download(self._connection, admin.snapshot_file(name), path)
+    async def download(self, name: Snapshot | str, path: str | Path) -> None:
+        """Write the file of a snapshot, or of that of a name, to `path`, whole or not at all.
 
-    async def delete(self, name: str) -> None:
-        """Delete a snapshot."""
-        await self._connection.send(admin.delete_snapshot(name))
+        ``ccq restore`` verifies and uses it.
+        """
+        await _download(self._connection, admin.snapshot_file(_name(name)), path)
+
+    async def delete(self, name: Snapshot | str) -> None:
+        """Delete a snapshot, or that of a name."""
+        await self._connection.send(admin.delete_snapshot(_name(name)))
+
+
+def _name(snapshot: Snapshot | str) -> str:
+    return snapshot.name if isinstance(snapshot, Snapshot) else snapshot
 
 
 async def _download(connection: AsyncConnection, call: Call[None], path: str | Path) -> None:

@@ -206,13 +206,20 @@ class Snapshots:
         """All snapshots, the oldest first."""
         return self._connection.send(admin.list_snapshots())
 
-    def download(self, name: str, path: str | Path) -> None:
-        """Write the file of a snapshot to `path`, whole or not at all; ``ccq restore`` verifies and uses it."""
-        _download(self._connection, admin.snapshot_file(name), path)
+    def download(self, name: Snapshot | str, path: str | Path) -> None:
+        """Write the file of a snapshot, or of that of a name, to `path`, whole or not at all.
 
-    def delete(self, name: str) -> None:
-        """Delete a snapshot."""
-        self._connection.send(admin.delete_snapshot(name))
+        ``ccq restore`` verifies and uses it.
+        """
+        _download(self._connection, admin.snapshot_file(_name(name)), path)
+
+    def delete(self, name: Snapshot | str) -> None:
+        """Delete a snapshot, or that of a name."""
+        self._connection.send(admin.delete_snapshot(_name(name)))
+
+
+def _name(snapshot: Snapshot | str) -> str:
+    return snapshot.name if isinstance(snapshot, Snapshot) else snapshot
 
 
 def _download(connection: Connection, call: Call[None], path: str | Path) -> None:

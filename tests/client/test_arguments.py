@@ -125,7 +125,7 @@ def test_every_package_of_the_wheel_is_typed():
 @pytest.mark.parametrize("ask", ["collections.get", "models.get", "aliases.get", "jobs.get"])
 def test_names_that_can_be_none_are_refused_before_they_are_sent(client, ask):
     resource, verb = ask.split(".")
-    with pytest.raises(InputError, match="expected a name of letters, digits, '.', '_' and '-', got 'a/b'"):
+    with pytest.raises(InputError, match=r"expected a name of letters, digits, '\.', '_' and '-', got 'a/b'"):
         getattr(getattr(client, resource), verb)("a/b")
     with pytest.raises(InputError, match="a/b"):
         client.collection("a/b").count()

@@ -129,7 +129,9 @@ def test_waits_grow_and_are_bounded(ask):
     result, clock = ask(version, script, times=6, first=0.5, longest=4)
     assert clock.waits == [0.5, 1, 2, 4, 4, 4]
     assert isinstance(result, TransportError)
-    assert str(result) == "no service answers at http://test: refused; start one with `ccq serve`, or give another address"
+    assert (
+        str(result) == "no service answers at http://test: refused; start one with `ccq serve`, or give another address"
+    )
     assert not result.in_doubt
     assert isinstance(result.__cause__, httpx.ConnectError)
     _, clock = ask(version, script, luck=0.25, times=6, first=0.5, longest=4)

@@ -190,9 +190,9 @@ def test_snapshots(filled, tmp_path):
     made = filled.snapshots.create()
     assert made.collections == {"default": 60}
     assert filled.snapshots.list() == [made]
-    filled.snapshots.download(made.name, tmp_path / "s.tar")
+    filled.snapshots.download(made, tmp_path / "s.tar")
     assert (tmp_path / "s.tar").stat().st_size == made.size
-    filled.snapshots.delete(made.name)
+    filled.snapshots.delete(made)
     with pytest.raises(errors.SnapshotNotFoundError):
         filled.snapshots.delete(made.name)
 

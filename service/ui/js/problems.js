@@ -1,9 +1,12 @@
 // Errors in words.
 import { data, h } from "./dom.js";
 
+// What a detail says to those who speak HTTP.
+const FOR_PROGRAMS = /; (GET|PUT|POST|DELETE) \/.*$/s;
+
 /** A problem: its title, its detail, and each fault that this does not name with the place that it is at. */
 export function problemNote(problem, { without = [] } = {}) {
-  const said = problem.detail ?? problem.message;
+  const said = (problem.detail ?? problem.message)?.replace(FOR_PROGRAMS, "");
   const faults = (problem.errors ?? []).filter(
     ({ pointer, detail }) =>
       !without.some((start) => pointer.startsWith(start)) && !said.includes(detail.replace(/^\S+: /, "")),
