@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,8 @@ import click
 import httpx
 
 from ccq_cli.console import err
-from ccq_client import Client, Retries
+from ccq_client import Client, Retries, TransportError
+from ccq_client.calls.call import address
 from ccq_client.retrying import Clock
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,16 +23,15 @@ _TOLD_SECONDS = 2.0
 
 
 class ServiceUrl(click.ParamType[str]):
-    """The root of a service. Its scheme has to be given: a key must not go over plain HTTP unasked."""
+    """The root of a service; of a host without a scheme, ``http://`` is meant, as the client has it."""
 
     name = "url"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value)
-        if not re.match(r"https?://[^/]", text, re.IGNORECASE):
-            host = re.sub(r"^([a-z+]+:)?/+", "", text, flags=re.IGNORECASE) or "127.0.0.1:8000"
-            self.fail(f"{text!r}: expected http:// or https:// and a host, as in http://{host}", param, ctx)
-        return text
+        try:
+            return address(str(value))
+        except TransportError as error:
+            self.fail(str(error).removeprefix("url: ") + " (--url, CCQ_URL)", param, ctx)
 
 
 API_KEY = click.option("--api-key", envvar="CCQ_API_KEY", help="API key; better in the variable CCQ_API_KEY.")

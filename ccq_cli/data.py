@@ -8,6 +8,7 @@ from typing import Any
 import click
 from numpy.typing import NDArray
 
+from ccq_cli.console import err
 from ccq_core.batches import NpyBatches, ParquetBatches, parquet_columns
 from ccq_core.errors import InvalidInputError
 from ccq_core.evaluation import features_of
@@ -71,7 +72,17 @@ def remember(files: dict[str, str]) -> None:
         context.meta.setdefault(FILES, {}).update(files)
 
 
-def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
+column_option = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME",
+    help="Of Parquet files: a column of lists of numbers that is a modality; may be repeated. By default all lists of "
+    "floats are, and lists of integers are not.",
+)
+
+
+def open_batches(sources: Sequence[str], rows: int, chosen: Sequence[str] = ()) -> Iterable[Features]:
     """Batches of the data on disk, from `NAME=FILE.npy` words or `FILE.parquet` words.
 
     Raises
@@ -80,10 +91,10 @@ def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
         Files of different kinds, and what `ccq_core.batches` raises.
     """
     if all(is_parquet(source) for source in sources):
-        columns = parquet_columns(sources[0])
+        columns = feature_columns(sources[0], chosen)
         for source in sources[1:]:
-            if (others := parquet_columns(source)) != columns:
-                raise InvalidInputError(f"{source}: has columns of lists {others}, and {sources[0]} {columns}")
+            if missing := [name for name in columns if name not in parquet_columns(source)]:
+                raise InvalidInputError(f"{source}: has no lists of numbers {', '.join(missing)}, as {sources[0]} has")
         return ParquetBatches(sources, {name: name for name in columns}, rows)
     files: dict[str, list[str]] = {}
     for source in sources:
@@ -98,3 +109,28 @@ def open_batches(sources: Sequence[str], rows: int) -> Iterable[Features]:
 def is_parquet(source: str) -> bool:
     """Whether this word names a Parquet file."""
     return "=" not in source and source.endswith(".parquet")
+
+
+def feature_columns(path: str, chosen: Sequence[str]) -> list[str]:
+    """The columns that are features: those that are chosen or, where none are, all of lists of floats.
+
+    Raises
+    ------
+    FileNotFoundError, InvalidInputError
+        No Parquet file, or a chosen column is none of lists of numbers.
+    """
+    lists = parquet_columns(path)
+    for name in chosen:
+        if name not in lists:
+            reason = f"expected a column of lists of numbers ({', '.join(lists) or 'there is none'})"
+            raise InvalidInputError(f"{path}: --column {name}: {reason}")
+    if chosen:
+        return [name for name in lists if name in chosen]
+    floats = parquet_columns(path, integers=False)
+    others = [name for name in lists if name not in floats]
+    if others:
+        err.print(
+            f"note: columns of lists of integers are taken for payload: {', '.join(others)}; to have modalities of "
+            f"them name all that are: {' '.join(f'--column {name}' for name in lists)}"
+        )
+    return floats

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from ccq_cli.api import collection_option, connect_for_long, service_options
 from ccq_cli.arrays import ArraySource, open_export
 from ccq_cli.console import err, out, row_progress
-from ccq_cli.data import is_parquet, read_features
+from ccq_cli.data import column_option, is_parquet, read_features
 from ccq_cli.destinations import Destination, Service, open_directory
 from ccq_cli.inorder import in_order, stop_at_interrupt
 from ccq_cli.parquet import ParquetSource
@@ -26,8 +26,8 @@ PER_COMMIT = 10_000
 
 HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or one
 FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train; or files FILE.parquet, with ids in a
-column `id`, a column of lists of floats for each modality, and all other columns as payload; or a directory or a
-.parquet file that `ccq export` wrote."""
+column `id`, a column of lists of floats for each modality (or those that --column names), and all other columns as
+payload; or a directory or a .parquet file that `ccq export` wrote."""
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -40,6 +40,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Text file, one JSON object a line. An id in it is part of the payload; ids come from --ids.",
 )
 @click.option("--items", type=FILE, help='Instead of both: text file, one {"id": ..., "payload": {...}} a line.')
+@column_option
 @click.option("--codes", is_flag=True, help="Store the codes of an export as they are; the model has to be the same.")
 @click.option(
     "--batch",
@@ -66,6 +67,7 @@ def command(
     ids: Path | None,
     payloads: Path | None,
     items: Path | None,
+    columns: tuple[str, ...],
     codes: bool,
     batch: int | None,
     in_flight: int,
@@ -89,7 +91,9 @@ def command(
         raise click.UsageError("--model and --keep are for --data; for a service there is `ccq collections create`")
     if keep is not None and model is None:
         raise click.UsageError("--keep is for a new collection: expected --model too")
-    source = open_source(data, ids, payloads, items, codes=codes)
+    source = open_source(data, ids, payloads, items, columns, codes=codes)
+    if not source.named:
+        err.print("note: without ids the numbers of rows are the ids; other items that have them are replaced")
     size = batch or (PER_REQUEST if directory is None else PER_COMMIT)
     started = time.perf_counter()
     with stop_at_interrupt() as stop:
@@ -117,7 +121,13 @@ def command(
 
 
 def open_source(
-    data: tuple[str, ...], ids: Path | None, payloads: Path | None, items: Path | None, *, codes: bool
+    data: tuple[str, ...],
+    ids: Path | None,
+    payloads: Path | None,
+    items: Path | None,
+    columns: tuple[str, ...],
+    *,
+    codes: bool,
 ) -> Source:
     """What the words of the command line name; what cannot be read is told by the errors of its kind."""
     if items is not None and (ids is not None or payloads is not None):
@@ -127,7 +137,9 @@ def open_source(
     if exported or all(is_parquet(word) for word in data):
         if lines:
             raise click.UsageError("ids and payloads are in the files: --ids, --payloads and --items are for arrays")
-        return open_export(Path(data[0]), codes=codes) if exported else ParquetSource(data, codes=codes)
+        return open_export(Path(data[0]), codes=codes) if exported else ParquetSource(data, columns, codes=codes)
+    if columns:
+        raise click.UsageError("--column is for files FILE.parquet")
     if codes:
         raise click.UsageError("--codes is for what `ccq export` wrote: a directory, or a .parquet file")
     return ArraySource(read_features(data), ids, payloads, items)

@@ -13,6 +13,7 @@ from ccq_core.errors import InvalidInputError
 from service.errors import InvalidRequestError
 from service.integers import has_huge_number, refuse_wide_integers
 from service.places import shorten
+from service.schemas.names import MAX_ID_BYTES
 
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
@@ -58,7 +59,10 @@ class LineFile:
 
 
 def ids_of(file: LineFile, lines: list[bytes], first: int) -> list[str]:
-    """Lines as ids; `first`: the row of the first. InvalidInputError where they are not UTF-8."""
+    """Lines as ids; `first`: the row of the first. InvalidInputError where they are not UTF-8, or none."""
+    for row, line in enumerate(lines, first):
+        if not 1 <= len(line) <= MAX_ID_BYTES:
+            raise file.fault(row, f"expected an id of 1 to {MAX_ID_BYTES} bytes, got {len(line)}")
     try:
         return b"\n".join(lines).decode().split("\n") if lines else []
     except UnicodeDecodeError:

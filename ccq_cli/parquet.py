@@ -9,9 +9,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from ccq_cli.data import feature_columns
 from ccq_cli.exported import MANIFEST, NO_FEATURES, Manifest
 from ccq_cli.slices import Coded, Slice, cut
-from ccq_core.batches import arrow_batches, arrow_schema, holds_lists, rows_of_lists
+from ccq_core.batches import arrow_batches, arrow_schema, rows_of_lists
 from ccq_core.errors import FeatureError, InvalidInputError
 from service.records import Codes
 
@@ -25,7 +26,7 @@ CODES = b"codes"
 class ParquetSource:
     """Rows of Parquet files.
 
-    The column `id` has ids, strings or integers; without it row numbers are the ids. Columns of lists of floats are
+    The column `id` has ids, strings or integers; without it row numbers are the ids. Some columns of lists are
     features, called by modality; a null is an absent modality. What else there is makes the payload, without nulls; but
     `ccq export` has one column of whole payloads, and columns of codes, which it has marked.
 
@@ -33,6 +34,8 @@ class ParquetSource:
     ----------
     paths:
         Files of the same columns, whose rows follow each other.
+    columns:
+        Those that are features; see `feature_columns`.
     codes:
         Store the codes of `ccq export`; otherwise features are encoded.
 
@@ -42,7 +45,7 @@ class ParquetSource:
         A file that is missing, is no Parquet file, has other columns than the first, or not those that are needed.
     """
 
-    def __init__(self, paths: Sequence[str], *, codes: bool = False) -> None:
+    def __init__(self, paths: Sequence[str], columns: Sequence[str] = (), *, codes: bool = False) -> None:
         opened = [arrow_schema(path) for path in paths]
         schema = opened[0][0]
         for path, (other, _) in zip(paths, opened, strict=True):
@@ -56,7 +59,7 @@ class ParquetSource:
         self.named = ID in schema.names
         self._manifest = _manifest(paths[0], schema) if codes else None
         self.indexes: Sequence[str] = self._manifest.indexes if self._manifest else ()
-        self._features = [field.name for field in schema if holds_lists(field.type, integers=False)]
+        self._features = feature_columns(paths[0], columns)
         marked = {field.name: (field.metadata or {}).get(ROLE) for field in schema}
         self._whole = next((name for name, role in marked.items() if role == PAYLOAD), None)
         special = {ID, self._whole, *self._features, *(name for name, role in marked.items() if role == CODES)}
@@ -65,7 +68,8 @@ class ParquetSource:
             raise InvalidInputError(f"{paths[0]}: {NO_FEATURES}")
         if not codes and not self._features:
             raise InvalidInputError(
-                f"{paths[0]}: expected columns of lists of floats, called by modality, got columns {schema.names}"
+                f"{paths[0]}: expected columns of lists of floats, called by modality, or others that --column "
+                f"names, got columns {schema.names}"
             )
 
     def slices(self, size: int) -> Iterator[Slice]:

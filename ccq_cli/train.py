@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from ccq_cli.api import connect_for_long, service_options
 from ccq_cli.console import err, training_progress
-from ccq_cli.data import TRAINING_HELP, is_parquet, open_batches, read_features
+from ccq_cli.data import TRAINING_HELP, column_option, is_parquet, open_batches, read_features
 from ccq_cli.info import describe
 from ccq_cli.jobview import detach_option, follow
 from ccq_cli.options import NewName, model_parameters, training_options
@@ -36,6 +36,7 @@ _FOR_SERVICES = ("url", "collection", "detach")
     type=click.IntRange(1),
     help=f"Leave DATA on disk and hold so many objects in memory at a time; {ROWS} for Parquet.",
 )
+@column_option
 @training_options
 @detach_option
 @json_option
@@ -49,6 +50,7 @@ def command(
     name: str | None,
     collection: str | None,
     batch_rows: int | None,
+    columns: tuple[str, ...],
     detach: bool,
     as_json: bool,
     url: str,
@@ -64,10 +66,12 @@ def command(
             raise click.UsageError(f"--{given[0]} is for training in a service: expected --name")
     elif batch_rows is not None or any(map(is_parquet, data)):
         raise click.UsageError("a service takes arrays: expected NAME=FILE.npy words, or one FILE.npz")
+    if columns and not any(map(is_parquet, data)):
+        raise click.UsageError("--column is for files FILE.parquet")
     if bool(data) == (collection is not None):
         raise click.UsageError("expected DATA to train on" + (", or --collection" if name else ""))
     if name is None:
-        _train_here(data, str(output), batch_rows, options, as_json)
+        _train_here(data, str(output), batch_rows, columns, options, as_json)
         return
     settings = model_parameters(options)
     settings = {**PRESETS[settings.pop("name")], **settings}
@@ -78,11 +82,16 @@ def command(
 
 
 def _train_here(
-    data: tuple[str, ...], output: str, batch_rows: int | None, options: dict[str, Any], as_json: bool
+    data: tuple[str, ...],
+    output: str,
+    batch_rows: int | None,
+    columns: tuple[str, ...],
+    options: dict[str, Any],
+    as_json: bool,
 ) -> None:
     check_writable(output)
     in_batches = batch_rows is not None or any(map(is_parquet, data))
-    features = open_batches(data, batch_rows or ROWS) if in_batches else read_features(data)
+    features = open_batches(data, batch_rows or ROWS, columns) if in_batches else read_features(data)
     model = CCQ.preset(**model_parameters(options))
     with training_progress("training") as report:
         model.fit(features, callback=report)

@@ -211,6 +211,8 @@ def _numbers(place: str, given: ArrayLike) -> NDArray[Any]:
     """An array of real numbers; float types that NumPy itself lacks (bfloat16) count."""
     import numpy as np
 
+    if isinstance(given, np.ma.MaskedArray):  # what is masked is not there
+        given = np.ma.filled(given.astype(np.float32), np.nan)
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged, or on another device

@@ -83,6 +83,9 @@ def gathered(
         raise InputError(f"{what}: expected arrays by {by}, or a list of mappings, got {type(given).__name__}")
     found: dict[str, tuple[NDArray[Any], NDArray[np.bool_]]] = {}
     for row, mapping in enumerate(given):
+        if not (mapping is None or isinstance(mapping, Mapping)):
+            kind = type(mapping).__name__
+            raise InputError(f"{what}[{row}]: expected a mapping of arrays by name, or None, got {kind}")
         for name, value in (mapping or {}).items():
             array = np.asarray(value)
             if name not in found:

@@ -169,13 +169,13 @@ def arrow_schema(path: Path_) -> tuple[Any, int]:
         raise InvalidInputError(f"{os.fspath(path)}: not a readable Parquet file ({error})") from None
 
 
-def parquet_columns(path: Path_) -> list[str]:
-    """Names of the columns that hold lists of numbers."""
+def parquet_columns(path: Path_, *, integers: bool = True) -> list[str]:
+    """Names of the columns that hold lists of numbers, or only of floats."""
     schema, _ = arrow_schema(path)
-    return [field.name for field in schema if holds_lists(field.type)]
+    return [field.name for field in schema if _holds_lists(field.type, integers)]
 
 
-def holds_lists(kind: Any, *, integers: bool = True) -> bool:
+def _holds_lists(kind: Any, integers: bool) -> bool:
     """Whether an Arrow type is that of lists of floats, or of integers too."""
     from pyarrow import types
 

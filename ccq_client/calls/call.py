@@ -16,6 +16,7 @@ from ccq_client.errors import InputError, TransportError
 T = TypeVar("T")
 JSON = "application/json"
 _SCHEME = re.compile(r"(\w[\w+.-]*):/")
+_ROOT = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,13 @@ def address(given: str) -> str:
     TransportError
         It is none of HTTP.
     """
-    url = given.strip()
-    scheme = _SCHEME.match(url)
-    if not url or (scheme is not None and scheme[1].lower() not in ("http", "https")):
+    url = given.strip().removeprefix("//")
+    if _SCHEME.match(url) is None:
+        url = f"http://{url}"
+    if not _ROOT.match(url):
         message = f"url: expected the address of a service, as in http://127.0.0.1:8000, got {given!r}"
         raise TransportError(message, given, passing=False)
-    return url if scheme is not None else f"http://{url}"
+    return url
 
 
 def named(name: str) -> str:

@@ -71,6 +71,51 @@ def test_parquet_faults_are_told_by_file_and_row(files, tmp_path):
     assert stored(tmp_path / "d") == ([], [])
 
 
+def test_lists_of_integers_are_features_where_they_are_named(files, tmp_path):
+    """Word counts, say: training and indexing take the same columns."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((300, 12)).astype(np.float32)
+    counts = rng.integers(0, 9, (300, 8))
+    table = pa.table({"id": np.arange(300), "image": image.tolist(), "text": counts.tolist(), "rgb": [[1, 2, 3]] * 300})
+    pyarrow.parquet.write_table(table, tmp_path / "f.parquet")
+    quick = ("--bits", 8, "--iterations", 1, "--effort", 0)
+
+    said = ok("train", tmp_path / "f.parquet", "-o", tmp_path / "one.ccq", *quick)
+    assert "lists of integers are taken for payload: text, rgb; to have modalities of them name all that are" in said
+    assert list(CCQ.load(tmp_path / "one.ccq").dims) == ["image"]
+
+    columns = ("--column", "image", "--column", "text")
+    said = ok("train", tmp_path / "f.parquet", "-o", tmp_path / "two.ccq", *columns, *quick)
+    assert "taken for payload" not in said
+    assert dict(CCQ.load(tmp_path / "two.ccq").dims) == {"image": 12, "text": 8}
+    ok("index", tmp_path / "f.parquet", *columns, "--data", tmp_path / "d", "--model", tmp_path / "two.ccq")
+    found, _ = stored(tmp_path / "d")
+    assert {(str(payload), *present) for _, payload, present, _ in found} == {("{'rgb': [1, 2, 3]}", True, True, True)}
+
+    for verb in (("train", "-o", tmp_path / "x.ccq"), ("index", "--data", tmp_path / "d")):
+        said = refused(verb[0], tmp_path / "f.parquet", *verb[1:], "--column", "id")
+        assert "f.parquet: --column id: expected a column of lists of numbers (image, text, rgb)" in said
+        assert "--column is for files FILE.parquet" in refused(*verb, f"image={files}/image.npy", "--column", "image")
+
+
+def test_without_ids_it_is_said_what_the_ids_are(files, tmp_path):
+    words = [f"image={files / 'image.npy'}", "--data", tmp_path / "d", "--model", files / "m.ccq"]
+    note = "note: without ids the numbers of rows are the ids; other items that have them are replaced"
+    assert note in ok("index", *words)
+    (tmp_path / "ids.txt").write_text("".join(f"i{row}\n" for row in range(300)))
+    assert note not in ok("index", *words, "--ids", tmp_path / "ids.txt")
+
+
+@pytest.mark.parametrize(("line", "got"), [("", 0), ("x" * 513, 513)])
+def test_ids_that_can_be_none_are_told_by_line(files, tmp_path, line, got):
+    lines = [f"i{row}" for row in range(300)]
+    lines[7] = line
+    (tmp_path / "ids.txt").write_text("\n".join(lines) + "\n")
+    words = [f"image={files / 'image.npy'}", "--data", tmp_path / "d", "--model", files / "m.ccq"]
+    said = refused("index", *words, "--ids", tmp_path / "ids.txt")
+    assert f"ids.txt: line 8: expected an id of 1 to 512 bytes, got {got}" in said
+
+
 def test_faults_of_a_slice_leave_those_before_it(rows, files):
     words, place = rows
     lines = (place / "p.jsonl").read_text().splitlines()

@@ -128,7 +128,7 @@ def test_names_that_can_be_none_are_refused_before_they_are_sent(client, ask):
     with pytest.raises(InputError, match=r"expected a name of letters, digits, '\.', '_' and '-', got 'a/b'"):
         getattr(getattr(client, resource), verb)("a/b")
     with pytest.raises(InputError, match="a/b"):
-        client.collection("a/b").count()
+        client.collection("a/b").get("x")
 
 
 def test_what_has_no_length_is_no_list(client):
@@ -142,3 +142,18 @@ def test_a_column_of_vectors_is_told_how_to_become_an_array(client):
     column[:] = [np.ones(8), np.ones(8)]
     with pytest.raises(InputError, match=r"got one of type object; np.stack\(column\) makes one"):
         client.index(["a", "b"], {"text": column})
+
+
+def test_rows_that_are_masked_are_absent(client):
+    array = np.ma.masked_array(PAIRS["text"][:3], mask=np.zeros((3, 8), dtype=bool))
+    array[1] = np.ma.masked
+    assert client.index(["m0", "m1", "m2"], {"text": array}).left_out == 1
+    assert [item.id for item in client.items()] == ["m0", "m2"]
+    array[0, 0] = np.ma.masked
+    with pytest.raises(InputError, match="NaN"):
+        client.index(["m0", "m1", "m2"], {"text": array})
+
+
+def test_arrays_in_a_tuple_are_no_rows(client):
+    with pytest.raises(InputError, match=r"features\[0\]: expected a mapping of arrays by name, or None, got ndarray"):
+        client.index(["a", "b"], (np.ones((2, 8)),))
