@@ -67,7 +67,7 @@ def test_cancel_and_jobs_that_did_not_succeed(url, train):
     result = ccq(url, "wait", running)
     assert (result.exit_code, "cancelled" in result.output) == (1, True)
     unknown = ccq(url, "show", "../x")
-    assert (unknown.exit_code, "there is nothing here" in unknown.output) == (1, True)
+    assert (unknown.exit_code, "expected a name of letters" in unknown.output) == (1, True)
 
 
 def test_a_job_that_failed_says_why(url):

@@ -52,7 +52,8 @@ def said(*arguments):
 
 def test_of_a_data_directory(directory, tmp_path, files):
     words = [f"{name}={files / name}.npy" for name in ("image", "text")]
-    stored = said("index", *words, "--data", directory)
+    (tmp_path / "ids.txt").write_text("".join(f"{row}\n" for row in range(300)))
+    stored = said("index", *words, "--ids", tmp_path / "ids.txt", "--data", directory)
     assert (stored["collection"], stored["indexed"], stored["left_out"]) == ("default", 300, 0)
     out = said("export", directory, tmp_path / "out")
     assert (out["collection"], out["exported"], out["output"]) == ("default", 358, str(tmp_path / "out"))
