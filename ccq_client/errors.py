@@ -140,7 +140,7 @@ class VersionWarning(UserWarning):
 
 
 class EmptyDatabaseWarning(UserWarning):
-    """A search found nothing as the database that it was of has no items, and others of the collection have some."""
+    """A search found nothing as the database that it was of, or the whole collection, has no items."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def _host(origin: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _known(host: str, anyone: bool, trusted: tuple[str, ...]) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""

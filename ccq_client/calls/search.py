@@ -111,12 +111,12 @@ def batches(
 
 
 def why_nothing(collection: str, asked: Sequence[str] | None, databases: Mapping[str, int]) -> str:
-    """Why a search in these databases (None: the default one) found nothing; empty if they have items."""
-    if databases and not any(databases.values()):
-        return f"no results: collection {collection!r} has no items"
+    """Why a search in these databases (None: the default one) found nothing; empty where that is not why."""
     searched = asked or (("pair",) if "pair" in databases else tuple(databases)[:1])
-    if any(databases.get(name) for name in searched) or not any(databases.values()):
+    if not databases or any(databases.get(name) for name in searched):
         return ""
+    if not any(databases.values()):
+        return f"no results: collection {collection!r} has no items"
     holding = [name for name, items in databases.items() if items]
     counts = ", ".join(f"{name!r} ({databases[name]:,})" for name in holding)
     none = "database" if len(searched) == 1 else "databases"
