@@ -2,8 +2,9 @@
 
 __version__ = "0.1.0"
 
-from ccq_client._async.client import AsyncClient
-from ccq_client._async.items import AsyncItems
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ccq_client._sync.client import Client
 from ccq_client._sync.items import Items
 from ccq_client.errors import (
@@ -19,15 +20,10 @@ from ccq_client.errors import (
     VersionWarning,
     WaitTimeoutError,
 )
-from ccq_client.jobs import Job, JobFailure, JobProgress
 from ccq_client.options import Filter, SearchOptions
 from ccq_client.progress import Progress
 from ccq_client.results import (
-    Alias,
-    Caller,
-    Collection,
     Deleted,
-    Encoder,
     Facet,
     Facets,
     Group,
@@ -37,16 +33,16 @@ from ccq_client.results import (
     Indexed,
     Item,
     ItemPage,
-    LatentMap,
-    Limits,
-    MapPoint,
-    Modality,
-    Model,
     PayloadSet,
-    Snapshot,
-    Usage,
 )
 from ccq_client.retrying import Retries
+
+if TYPE_CHECKING:
+    from ccq_client._async.client import AsyncClient
+    from ccq_client._async.items import AsyncItems
+    from ccq_client.jobs import Job, JobFailure, JobProgress
+    from ccq_client.limits import Caller, Encoder, Limits
+    from ccq_client.resources import Alias, Collection, LatentMap, MapPoint, Modality, Model, Snapshot, Usage
 
 __all__ = [
     "Alias",
@@ -95,3 +91,24 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
 ]
+
+# Imported once they are asked for, as most programs, and commands of a terminal, need none of them. This is told to no
+# type checker, for it would take any name then.
+if not TYPE_CHECKING:
+    _LATER = {
+        "_async.client": ("AsyncClient",),
+        "_async.items": ("AsyncItems",),
+        "jobs": ("Job", "JobFailure", "JobProgress"),
+        "limits": ("Caller", "Encoder", "Limits"),
+        "resources": ("Alias", "Collection", "LatentMap", "MapPoint", "Modality", "Model", "Snapshot", "Usage"),
+    }
+
+    def __getattr__(name):
+        for module, names in _LATER.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

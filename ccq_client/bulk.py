@@ -6,9 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ccq_client.arrays import Columns, Features, encode
 from ccq_client.calls.call import to_json
@@ -16,7 +15,10 @@ from ccq_client.calls.items import Ids, plain_ids
 from ccq_client.codes import CodeRows
 from ccq_client.errors import CCQError, IndexingError, InputError
 from ccq_client.progress import Progress
-from ccq_client.results import Indexed, Limits
+from ccq_client.results import Indexed
+
+if TYPE_CHECKING:
+    from ccq_client.limits import Limits
 
 MAX_ID_BYTES = 512
 _HEAD, _TAIL = b'{"items":[', b"]}"
@@ -110,8 +112,7 @@ class Rows:
             yield to_json(item, f"row {row}")
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """The rows of one request, and its body."""
 
     rows: list[int]

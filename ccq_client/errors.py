@@ -34,8 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ccq_client.jobs import Job
@@ -143,8 +142,7 @@ class EmptyDatabaseWarning(UserWarning):
     """A search found nothing as the database that it was of, or the whole collection, has no items."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """One thing that is wrong with a request.
 
     Attributes
@@ -356,7 +354,7 @@ _REMEDIES = {
 }
 """What to do, in the words of the client, by the code of a problem; what else a code needs, its detail says well."""
 
-_HTTP = re.compile(r"; (?:GET|PUT|POST|DELETE) /.*$| \(Authorization: [^)]*\)", re.DOTALL)
+_HTTP = r"(?s); (?:GET|PUT|POST|DELETE) /.*$| \(Authorization: [^)]*\)"
 """What a detail says to those who speak HTTP."""
 
 _ARGUMENTS = {
@@ -367,12 +365,12 @@ _ARGUMENTS = {
     "Idempotency-Key": "idempotency_key",
     "If-Match": "if_match",
 }
-_ARGUMENT = re.compile(rf"^(?:{'|'.join(map(re.escape, _ARGUMENTS))})(?![\w-])")
+_ARGUMENT = rf"^(?:{'|'.join(map(re.escape, _ARGUMENTS))})(?![\w-])"
 
 
 def _in_python(detail: str) -> str:
     """What the service says without paths and headers of HTTP, and with the names of the client's arguments."""
-    return _ARGUMENT.sub(lambda found: _ARGUMENTS[found[0]], _HTTP.sub("", detail))
+    return re.sub(_ARGUMENT, lambda found: _ARGUMENTS[found[0]], re.sub(_HTTP, "", detail))
 
 
 _STATUSES: dict[int, type[ApiError]] = {

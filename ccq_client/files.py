@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -35,6 +34,8 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 async def chunks_async(path: Path) -> AsyncIterator[bytes]:
     """The same, read in a thread."""
+    import asyncio
+
     with await asyncio.to_thread(path.open, "rb") as file:
         while part := await asyncio.to_thread(file.read, _CHUNK):
             yield part

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +41,8 @@ def each(work: Callable[[T], None], things: Iterator[T], at_once: int) -> None:
 
 async def each_async(work: Callable[[T], Awaitable[None]], things: Iterator[T], at_once: int) -> None:
     """The same, in tasks."""
+    import asyncio
+
     ended = False
 
     async def worker() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import random
 import time
@@ -32,6 +31,8 @@ class Clock:
 
     async def sleep_async(self, seconds: float) -> None:
         """Wait, and let others work."""
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 

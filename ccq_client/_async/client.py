@@ -6,21 +6,24 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import httpx
 
-from ccq_client._async.admin import AsyncAliases, AsyncCollections, AsyncModels, AsyncSnapshots
 from ccq_client._async.connection import AsyncConnection
 from ccq_client._async.items import AsyncItems
-from ccq_client._async.jobs import AsyncJobs
-from ccq_client.calls import admin
+from ccq_client.calls import service
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
-from ccq_client.in_process import AsgiApp, AsyncAppTransport
-from ccq_client.results import Caller, Limits
 from ccq_client.retrying import Retries
+
+if TYPE_CHECKING:
+    from ccq_client._async.admin import AsyncAliases, AsyncCollections, AsyncModels, AsyncSnapshots
+    from ccq_client._async.jobs import AsyncJobs
+    from ccq_client.in_process import AsgiApp
+    from ccq_client.limits import Caller, Limits
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -46,11 +49,6 @@ class AsyncClient(AsyncItems):
         Warn (`VersionWarning`) at the first request if the service is of another version than the client.
     transport:
         How requests are sent instead of over the network, for tests and the like.
-
-    Attributes
-    ----------
-    collections, aliases, models, jobs, snapshots:
-        The verbs on these.
 
     Raises
     ------
@@ -78,11 +76,43 @@ class AsyncClient(AsyncItems):
             transport=transport,
         )
         super().__init__(connection, collection)
-        self.collections = AsyncCollections(connection)
-        self.aliases = AsyncAliases(connection)
-        self.models = AsyncModels(connection)
-        self.jobs = AsyncJobs(connection)
-        self.snapshots = AsyncSnapshots(connection)
+
+    # Most programs only index and search, and start sooner without the rest.
+
+    @cached_property
+    def collections(self) -> AsyncCollections:
+        """The verbs on collections."""
+        from ccq_client._async.admin import AsyncCollections
+
+        return AsyncCollections(self._connection)
+
+    @cached_property
+    def aliases(self) -> AsyncAliases:
+        """The verbs on aliases."""
+        from ccq_client._async.admin import AsyncAliases
+
+        return AsyncAliases(self._connection)
+
+    @cached_property
+    def models(self) -> AsyncModels:
+        """The verbs on models."""
+        from ccq_client._async.admin import AsyncModels
+
+        return AsyncModels(self._connection)
+
+    @cached_property
+    def jobs(self) -> AsyncJobs:
+        """The verbs on jobs."""
+        from ccq_client._async.jobs import AsyncJobs
+
+        return AsyncJobs(self._connection)
+
+    @cached_property
+    def snapshots(self) -> AsyncSnapshots:
+        """The verbs on snapshots."""
+        from ccq_client._async.admin import AsyncSnapshots
+
+        return AsyncSnapshots(self._connection)
 
     @classmethod
     def for_app(cls, app: AsgiApp, *, api_key: str | None = None, collection: str = "default") -> Self:
@@ -95,6 +125,8 @@ class AsyncClient(AsyncItems):
         api_key, collection:
             As of the class.
         """
+        from ccq_client.in_process import AsyncAppTransport
+
         return cls("http://in-process", api_key or "", collection=collection, transport=AsyncAppTransport(app))
 
     async def __aenter__(self) -> Self:
@@ -124,16 +156,16 @@ class AsyncClient(AsyncItems):
 
     async def caller(self) -> Caller:
         """Who the service takes this client for, and what its API key allows."""
-        return await self._connection.send(admin.caller())
+        return await self._connection.send(service.caller())
 
     async def version(self) -> str:
         """The version of the service."""
-        return await self._connection.send(admin.version())
+        return await self._connection.send(service.version())
 
     async def ready(self) -> bool:
         """Whether every collection is loaded, asked once; TransportError if nothing answers."""
         try:
-            await self._connection.send(admin.ready(), replace(self._connection.retries, times=0))
+            await self._connection.send(service.ready(), replace(self._connection.retries, times=0))
         except UnavailableError:
             return False
         return True
@@ -147,7 +179,7 @@ class AsyncClient(AsyncItems):
             It took longer.
         """
         often = replace(self._connection.retries, times=sys.maxsize, first=0.05, longest=0.5, total=seconds)
-        await self._connection.send(admin.ready(), often)
+        await self._connection.send(service.ready(), often)
 
     async def request(
         self,

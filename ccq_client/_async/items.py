@@ -16,7 +16,6 @@ from ccq_client.options import Filter
 from ccq_client.pool import each_async
 from ccq_client.progress import Progress, reporter
 from ccq_client.results import (
-    DEFAULT_LIMITS,
     Deleted,
     Facets,
     Indexed,
@@ -202,7 +201,7 @@ class AsyncItems(AsyncSearches):
         if ids is None:
             return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
         given = item_calls.plain_ids(ids)
-        limits = await self._connection.limits() if len(given) > 1 else DEFAULT_LIMITS
+        limits = await self._connection.limits() if len(given) > 1 else None
         deleted, took_ms = 0, 0.0
         for call in item_calls.deletes(self._root, given, limits, idempotency_key):
             done = await self._connection.send(call)

@@ -17,7 +17,7 @@ from ccq_client.errors import InputError
 from ccq_client.files import whole_file
 from ccq_client.jobs import Job
 from ccq_client.options import TrainingOptions, check_options
-from ccq_client.results import Alias, Collection, LatentMap, Model, Snapshot, Usage
+from ccq_client.resources import Alias, Collection, LatentMap, Model, Snapshot, Usage
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

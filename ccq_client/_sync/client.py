@@ -7,21 +7,24 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import httpx
 
-from ccq_client._sync.admin import Aliases, Collections, Models, Snapshots
 from ccq_client._sync.connection import Connection
 from ccq_client._sync.items import Items
-from ccq_client._sync.jobs import Jobs
-from ccq_client.calls import admin
+from ccq_client.calls import service
 from ccq_client.calls.call import Call, to_json
 from ccq_client.errors import UnavailableError
-from ccq_client.in_process import AppTransport, AsgiApp
-from ccq_client.results import Caller, Limits
 from ccq_client.retrying import Retries
+
+if TYPE_CHECKING:
+    from ccq_client._sync.admin import Aliases, Collections, Models, Snapshots
+    from ccq_client._sync.jobs import Jobs
+    from ccq_client.in_process import AsgiApp
+    from ccq_client.limits import Caller, Limits
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -47,11 +50,6 @@ class Client(Items):
         Warn (`VersionWarning`) at the first request if the service is of another version than the client.
     transport:
         How requests are sent instead of over the network, for tests and the like.
-
-    Attributes
-    ----------
-    collections, aliases, models, jobs, snapshots:
-        The verbs on these.
 
     Raises
     ------
@@ -79,11 +77,43 @@ class Client(Items):
             transport=transport,
         )
         super().__init__(connection, collection)
-        self.collections = Collections(connection)
-        self.aliases = Aliases(connection)
-        self.models = Models(connection)
-        self.jobs = Jobs(connection)
-        self.snapshots = Snapshots(connection)
+
+    # Most programs only index and search, and start sooner without the rest.
+
+    @cached_property
+    def collections(self) -> Collections:
+        """The verbs on collections."""
+        from ccq_client._sync.admin import Collections
+
+        return Collections(self._connection)
+
+    @cached_property
+    def aliases(self) -> Aliases:
+        """The verbs on aliases."""
+        from ccq_client._sync.admin import Aliases
+
+        return Aliases(self._connection)
+
+    @cached_property
+    def models(self) -> Models:
+        """The verbs on models."""
+        from ccq_client._sync.admin import Models
+
+        return Models(self._connection)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The verbs on jobs."""
+        from ccq_client._sync.jobs import Jobs
+
+        return Jobs(self._connection)
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The verbs on snapshots."""
+        from ccq_client._sync.admin import Snapshots
+
+        return Snapshots(self._connection)
 
     @classmethod
     def for_app(cls, app: AsgiApp, *, api_key: str | None = None, collection: str = "default") -> Self:
@@ -96,6 +126,8 @@ class Client(Items):
         api_key, collection:
             As of the class.
         """
+        from ccq_client.in_process import AppTransport
+
         return cls("http://in-process", api_key or "", collection=collection, transport=AppTransport(app))
 
     def __enter__(self) -> Self:
@@ -125,16 +157,16 @@ class Client(Items):
 
     def caller(self) -> Caller:
         """Who the service takes this client for, and what its API key allows."""
-        return self._connection.send(admin.caller())
+        return self._connection.send(service.caller())
 
     def version(self) -> str:
         """The version of the service."""
-        return self._connection.send(admin.version())
+        return self._connection.send(service.version())
 
     def ready(self) -> bool:
         """Whether every collection is loaded, asked once; TransportError if nothing answers."""
         try:
-            self._connection.send(admin.ready(), replace(self._connection.retries, times=0))
+            self._connection.send(service.ready(), replace(self._connection.retries, times=0))
         except UnavailableError:
             return False
         return True
@@ -148,7 +180,7 @@ class Client(Items):
             It took longer.
         """
         often = replace(self._connection.retries, times=sys.maxsize, first=0.05, longest=0.5, total=seconds)
-        self._connection.send(admin.ready(), often)
+        self._connection.send(service.ready(), often)
 
     def request(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import httpx
 
 from ccq_client import __version__
-from ccq_client.calls import admin
+from ccq_client.calls import service
 from ccq_client.calls.call import Call, address
 from ccq_client.errors import (
     CCQError,
@@ -23,8 +23,10 @@ from ccq_client.errors import (
 )
 from ccq_client.files import chunks
 from ccq_client.replies import no_reply, problem, result
-from ccq_client.results import DEFAULT_LIMITS, Limits
 from ccq_client.retrying import Attempts, Retries
+
+if TYPE_CHECKING:
+    from ccq_client.limits import Limits
 
 T = TypeVar("T")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -110,8 +112,10 @@ class Connection:
         """What the service takes, asked for once; with `fresh` again."""
         if self._limits is None or fresh:
             try:
-                self._limits = self.send(admin.limits())
+                self._limits = self.send(service.limits())
             except ForbiddenError:  # a key for writing alone
+                from ccq_client.limits import DEFAULT_LIMITS
+
                 self._limits = DEFAULT_LIMITS
         return self._limits
 
@@ -128,7 +132,7 @@ class Connection:
         self._version_known = True  # whatever comes of it: a service that is away is asked once
         try:
             response = self._http.get("/version", timeout=_VERSION_SECONDS)
-            theirs = result(admin.version(), response)
+            theirs = result(service.version(), response)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, UnexpectedReplyError):
             return
         if theirs.split(".")[:2] != __version__.split(".")[:2]:

@@ -17,7 +17,6 @@ from ccq_client.options import Filter
 from ccq_client.pool import each
 from ccq_client.progress import Progress, reporter
 from ccq_client.results import (
-    DEFAULT_LIMITS,
     Deleted,
     Facets,
     Indexed,
@@ -201,7 +200,7 @@ class Items(Searches):
         if ids is None:
             return self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
         given = item_calls.plain_ids(ids)
-        limits = self._connection.limits() if len(given) > 1 else DEFAULT_LIMITS
+        limits = self._connection.limits() if len(given) > 1 else None
         deleted, took_ms = 0, 0.0
         for call in item_calls.deletes(self._root, given, limits, idempotency_key):
             done = self._connection.send(call)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ccq_client._sync.connection import Connection
-from ccq_client.calls import admin
 from ccq_client.calls import items as item_calls
 from ccq_client.calls import search as search_calls
 from ccq_client.calls.search import Query, Vectors
@@ -164,9 +163,9 @@ class Searches:
         if not self._connection.first_time((self._collection, asked)):
             return
         try:
-            databases = (self._connection.send(admin.get_collection(self._collection))).databases
+            databases = self._connection.send(item_calls.databases(self._root))
         except CCQError:  # it is no more than a hint
             return
-        message = search_calls.why_nothing(self._collection, asked, databases or {})
+        message = search_calls.why_nothing(self._collection, asked, databases)
         if message:
             warnings.warn(message, EmptyDatabaseWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Requests about collections, models, snapshots and the server."""
+"""Requests about collections, aliases, models and snapshots."""
 
 from __future__ import annotations
 
@@ -10,21 +10,8 @@ from urllib.parse import urlencode
 from ccq_client.calls.call import Call, named, nothing, to_json
 from ccq_client.calls.items import root
 from ccq_client.errors import InputError
-from ccq_client.results import (
-    Alias,
-    Caller,
-    Collection,
-    Encoder,
-    LatentMap,
-    Limits,
-    MapPoint,
-    Modality,
-    Model,
-    Snapshot,
-    Usage,
-    make,
-    moment,
-)
+from ccq_client.resources import Alias, Collection, LatentMap, MapPoint, Modality, Model, Snapshot, Usage
+from ccq_client.results import make, moment
 
 FILE = "application/octet-stream"
 
@@ -145,31 +132,6 @@ def snapshot_file(name: str) -> Call[None]:
 def delete_snapshot(name: str) -> Call[None]:
     """Delete a snapshot."""
     return Call("DELETE", f"/snapshots/{named(name)}", nothing)
-
-
-def limits() -> Call[Limits]:
-    """What a request may be."""
-    return Call("GET", "/limits", _limits)
-
-
-def caller() -> Call[Caller]:
-    """Who asks."""
-    return Call("GET", "/caller", lambda data: make(Caller, data))
-
-
-def version() -> Call[str]:
-    """The version of the server."""
-    return Call("GET", "/version", lambda data: str(data["version"]))
-
-
-def ready() -> Call[str]:
-    """Ask whether every collection is loaded."""
-    return Call("GET", "/readyz", lambda data: str(data["status"]))
-
-
-def _limits(data: Any) -> Limits:
-    encoders = {name: make(Encoder, entry) for name, entry in data.get("encoders", {}).items()}
-    return make(Limits, data, encoders=encoders)
 
 
 def _usage(data: Any) -> Usage:

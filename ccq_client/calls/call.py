@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -19,8 +19,7 @@ _SCHEME = re.compile(r"(\w[\w+.-]*):/")
 _ROOT = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(NamedTuple, Generic[T]):
     """One request.
 
     Attributes
@@ -43,7 +42,7 @@ class Call(Generic[T]):
     parse: Callable[[Any], T]
     body: bytes | Path | None = None
     content_type: str = JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     repeatable: bool = True
 
     @property

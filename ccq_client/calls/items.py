@@ -11,10 +11,12 @@ from ccq_client.arrays import decode
 from ccq_client.calls.call import Call, named, nothing, segment, to_json
 from ccq_client.errors import InputError
 from ccq_client.options import Filter
-from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Limits, Payload, PayloadSet, make
+from ccq_client.results import Deleted, Facet, Facets, Item, ItemPage, Payload, PayloadSet, make
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ccq_client.limits import Limits
 
 Ids = Union[Sequence[str | int], "NDArray[Any]"]
 """Ids of items; an integer means its decimal string."""
@@ -23,6 +25,11 @@ Ids = Union[Sequence[str | int], "NDArray[Any]"]
 def root(collection: str) -> str:
     """The path of a collection."""
     return f"/collections/{named(collection)}"
+
+
+def databases(root: str) -> Call[dict[str, int]]:
+    """How many items each database of a collection has; nothing until it is loaded."""
+    return Call("GET", root, lambda data: dict(data["databases"] or {}))
 
 
 def once(key: str | None) -> dict[str, str]:
@@ -53,8 +60,11 @@ def page(root: str, limit: int, cursor: str | None, with_codes: bool, with_featu
     return Call("GET", f"{root}/items?{urlencode(given)}", _item_page)
 
 
-def deletes(root: str, ids: Sequence[str], limits: Limits, key: str | None) -> Iterator[Call[Deleted]]:
-    """Delete by ids: as many requests as the service's limits make of so many."""
+def deletes(root: str, ids: Sequence[str], limits: Limits | None, key: str | None) -> Iterator[Call[Deleted]]:
+    """Delete by ids: as many requests as the service's limits make of so many; without limits, one."""
+    if limits is None:
+        yield _delete(root, {"ids": ids}, key)
+        return
     # An id of n bytes takes at most 6 n as JSON, where it is of control characters.
     longest = max((len(item_id.encode()) for item_id in ids), default=0) * 6 + 3
     most = max(1, min(limits.max_batch_items, (limits.max_body_bytes - 64) // longest))

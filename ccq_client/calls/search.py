@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ccq_client.arrays import Features, Sent, vectors
 from ccq_client.calls.call import Call, to_json
 from ccq_client.calls.items import plain_id
 from ccq_client.errors import InputError
-from ccq_client.results import Group, Groups, Hit, Hits, Limits, make
+from ccq_client.results import Group, Groups, Hit, Hits, make
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from ccq_client.limits import Limits
 
 Vectors = Mapping[str, "ArrayLike"]
 """One vector of each modality, or (n, P) arrays of several objects; texts or images where the service has encoders."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """What to search for: exactly one of features, a stored item's id, and examples.
 
     Attributes

@@ -17,7 +17,7 @@ import pytest
 
 from ccq_cli.settings import read_settings
 from ccq_client import __version__
-from ccq_client.results import DEFAULT_LIMITS
+from ccq_client.limits import DEFAULT_LIMITS
 from ccq_core import CCQ
 from service.runtime import Runtime
 from tests.cli.bulk import ok, refused, stored

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from ccq_client import ApiError, IndexingError, InputError, Progress, Retries, TransportError, errors
 from ccq_client.bulk import Bulk, Rows
+from ccq_client.limits import DEFAULT_LIMITS, Limits
 from ccq_client.progress import reporter
-from ccq_client.results import DEFAULT_LIMITS, Limits, make
+from ccq_client.results import make
 from ccq_core import CCQ
 from service.settings import Settings
 from tests.client.kinds import StoppedClock, Watched, app_transport, connected

@@ -9,7 +9,9 @@ import httpx
 import numpy as np
 import pytest
 
-from ccq_client import CCQError, Client, Job, Limits, results
+import ccq_client
+from ccq_client import CCQError, Client, Job, Limits
+from ccq_client.limits import DEFAULT_LIMITS
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi/openapi.json").read_text(encoding="utf-8"))
 WITHOUT = {
@@ -64,7 +66,7 @@ def test_every_operation_has_a_verb_or_a_reason():
         return httpx.Response(400, json={})
 
     with Client("http://x", collection="C", transport=httpx.MockTransport(answer), check_version=False) as client:
-        client._connection._limits = results.DEFAULT_LIMITS
+        client._connection._limits = DEFAULT_LIMITS
         for call in CALLS:
             with suppress(CCQError):
                 call(client)
@@ -84,24 +86,24 @@ def test_every_operation_has_a_verb_or_a_reason():
 @pytest.mark.parametrize(
     ("schema", "cls"),
     [
-        ("AliasInfo", results.Alias),
-        ("CallerInfo", results.Caller),
-        ("CollectionInfo", results.Collection),
-        ("DeleteReply", results.Deleted),
-        ("EncoderInfo", results.Encoder),
-        ("FacetReply", results.Facets),
-        ("FacetValue", results.Facet),
-        ("Hit", results.Hit),
+        ("AliasInfo", ccq_client.Alias),
+        ("CallerInfo", ccq_client.Caller),
+        ("CollectionInfo", ccq_client.Collection),
+        ("DeleteReply", ccq_client.Deleted),
+        ("EncoderInfo", ccq_client.Encoder),
+        ("FacetReply", ccq_client.Facets),
+        ("FacetValue", ccq_client.Facet),
+        ("Hit", ccq_client.Hit),
         ("JobInfo", Job),
-        ("LatentMap", results.LatentMap),
+        ("LatentMap", ccq_client.LatentMap),
         ("Limits", Limits),
-        ("MapPoint", results.MapPoint),
-        ("ModalityInfo", results.Modality),
-        ("ModelInfo", results.Model),
-        ("PayloadReply", results.PayloadSet),
-        ("SnapshotInfo", results.Snapshot),
-        ("ListedItem", results.Item),
-        ("Usage", results.Usage),
+        ("MapPoint", ccq_client.MapPoint),
+        ("ModalityInfo", ccq_client.Modality),
+        ("ModelInfo", ccq_client.Model),
+        ("PayloadReply", ccq_client.PayloadSet),
+        ("SnapshotInfo", ccq_client.Snapshot),
+        ("ListedItem", ccq_client.Item),
+        ("Usage", ccq_client.Usage),
     ],
 )
 def test_results_have_what_replies_have(schema, cls):
