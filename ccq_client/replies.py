@@ -20,6 +20,8 @@ from ccq_client.retrying import Clock, retry_after
 
 T = TypeVar("T")
 _NEVER_ARRIVED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_OF_PROXIES = frozenset((401, 403, 407, 408, 413, 429, 500, 502, 503, 504))
+"""What stands between may answer so, without the words of a service."""
 _NEVER_SENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
@@ -37,8 +39,12 @@ def result(call: Call[T], response: httpx.Response) -> T:
         raise UnexpectedReplyError(f"{response.url}: the answer is not that of a CCQ service") from error
 
 
-def problem(response: httpx.Response, clock: Clock) -> ApiError:
-    """The error that a response without success tells of; the response has been read."""
+def problem(response: httpx.Response, clock: Clock) -> ApiError | UnexpectedReplyError:
+    """The error that a response without success tells of; the response has been read.
+
+    What has no words of a service is `ApiError` only if a proxy before one may have said it: that another server knows
+    no such path does not mean that there is no such item.
+    """
     wait = retry_after(response.headers.get("Retry-After"), clock)
     status = response.status_code
     try:
@@ -48,6 +54,9 @@ def problem(response: httpx.Response, clock: Clock) -> ApiError:
         return class_of(code, status)(status, code, title, detail, faults, body.get("request_id"), wait)
     except (ValueError, TypeError, KeyError, AttributeError):
         title = f"{status} {response.reason_phrase}".strip()
+        if status not in _OF_PROXIES:
+            leads = f"; it leads to {response.headers['Location']}" if response.has_redirect_location else ""
+            return UnexpectedReplyError(f"{response.url}: the answer, {title}, is not that of a CCQ service{leads}")
         detail = f"{response.url} answered without saying more"
         return class_of("", status)(status, "unknown", title, detail, (), response.headers.get("X-Request-Id"), wait)
 

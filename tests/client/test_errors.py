@@ -87,12 +87,31 @@ def test_codes_of_newer_services_go_by_their_status(status, family):
 
 
 @pytest.mark.parametrize("content", [b"<html>no</html>", b"[1]", b"", b'{"title": "t", "errors": [1]}', b"\xff"])
-def test_answers_of_other_servers_are_errors_too(kind, content):
-    transport = httpx.MockTransport(lambda request: httpx.Response(404, content=content))
-    with connected(kind, transport, check_version=False) as client, pytest.raises(errors.NotFoundError) as caught:
+def test_answers_of_proxies_are_errors_too(kind, content):
+    transport = httpx.MockTransport(lambda request: httpx.Response(413, content=content))
+    with connected(kind, transport, check_version=False) as client, pytest.raises(errors.RequestError) as caught:
         client.collections.get("x")
-    assert (caught.value.code, caught.value.status, caught.value.request_id) == ("unknown", 404, None)
-    assert str(caught.value) == "404 Not Found: http://test/collections/x answered without saying more"
+    assert (caught.value.code, caught.value.status, caught.value.request_id) == ("unknown", 413, None)
+    assert str(caught.value) == "413 Request Entity Too Large: http://test/collections/x answered without saying more"
+
+
+@pytest.mark.parametrize("status", [300, 400, 404, 405, 410, 418, 501])
+def test_what_other_servers_refuse_is_not_what_a_service_refuses(kind, status):
+    """A path that they do not know is no item that is not there, also where a deletion was sent again."""
+    answers = iter([httpx.Response(503), httpx.Response(status, content=b"<html>no</html>")])
+    transport = httpx.MockTransport(lambda request: next(answers))
+    with connected(kind, transport, check_version=False) as client, pytest.raises(UnexpectedReplyError) as caught:
+        client.collections.delete("x")
+    assert str(caught.value).startswith(f"http://test/collections/x: the answer, {status} ")
+    assert str(caught.value).endswith(", is not that of a CCQ service")
+    assert caught.value.in_doubt
+
+
+def test_where_a_redirection_leads_is_told(kind):
+    moved = httpx.Response(308, headers={"Location": "https://test/version"})
+    told = pytest.raises(UnexpectedReplyError, match=r"CCQ service; it leads to https://test/version$")
+    with connected(kind, httpx.MockTransport(lambda request: moved), check_version=False) as client, told:
+        client.version()
 
 
 def test_errors_are_also_what_python_calls_them():

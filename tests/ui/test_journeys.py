@@ -124,7 +124,10 @@ def test_faults_are_shown_where_they_are(visit):
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.locator(".fault", has_text="Features of text: expected a JSON list of numbers")).to_be_visible()
     visit.open("#/collections/nowhere")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("There is no such collection")
+    page.get_by_role("link", name="To the collections").click()
+    expect(page.get_by_role("heading", name="Collections", level=1)).to_be_visible()
 
 
 def test_a_search_is_copied_as_a_curl_command(browser, server):
@@ -301,8 +304,16 @@ def test_sign_in_search_sign_out(browser, guarded):
         expect(page.get_by_role("button", name="Delete")).to_have_count(0)
         assert page.evaluate("sessionStorage.length") == 1
         assert page.evaluate("document.cookie + localStorage.length") == "0"
+        expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(
+            ["Search", "Collections", "Models", "Server"]
+        )
         visit.open("#/jobs")
+        expect(page.get_by_role("heading", name="This page is not for this key")).to_be_visible()
         expect(page.get_by_role("alert")).to_contain_text("expected an API key with scope admin")
+        page.get_by_role("button", name="Sign in with another key").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.get_by_label("API key").fill(seeker)
+        page.keyboard.press("Enter")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         assert page.evaluate("sessionStorage.length") == 0

@@ -4,7 +4,7 @@ import { data, h } from "./dom.js";
 import { icon } from "./parts/icons.js";
 import { described, problemNote } from "./problems.js";
 import { here } from "./router.js";
-import { key, known, signOut, who, whenRefused } from "./session.js";
+import { key, known, may, signOut, who, whenRefused } from "./session.js";
 import { applyTheme, themeSwitch } from "./theme.js";
 import { signInPage } from "./pages/signin.js";
 
@@ -44,7 +44,8 @@ function pageName(path) {
 async function show() {
   const { path, query } = here();
   const name = pageName(path);
-  navigation(name === "items" ? "collections" : (path[0] ?? "search"));
+  const tab = name === "items" ? "collections" : (path[0] ?? "search");
+  navigation(tab);
   if (current?.name === name && current.update) {
     current.update(query);
     return;
@@ -61,11 +62,12 @@ async function show() {
     else {
       if (!who()) known(await get("caller", { signal }));
       account();
+      navigation(tab);
       page = await (await PAGES[name]()).page({ path, query, signal });
     }
   } catch (error) {
     if (signal.aborted) return;
-    page = error.status === 401 ? signInPage(error, restart) : failed(described(error));
+    page = error.status === 401 ? signInPage(error, restart) : failed(described(error), tab);
   } finally {
     clearTimeout(late);
     if (!signal.aborted) {
@@ -93,31 +95,39 @@ function missing() {
   return { title: "No such page", node: h("div", { class: "page" }, h("h1", { tabIndex: -1 }, "No such page"), text) };
 }
 
-function failed(problem) {
-  const again = h("button", { type: "button", on: { click: restart } }, "Try again");
-  const head = h("h1", { tabIndex: -1 }, "This page cannot be shown");
-  return { title: "Error", node: h("div", { class: "page" }, head, problemNote(problem), h("div", {}, again)) };
+function failed(problem, tab) {
+  const expected = {
+    403: () => ["This page is not for this key", button("Sign in with another key", leave)],
+    404: () => ["There is nothing here", h("a", { href: `#/${tab}` }, `To the ${tab}`)],
+  }[problem.code === "unknown" ? null : problem.status];
+  const [text, next] = expected?.() ?? ["This page cannot be shown", button("Try again", restart)];
+  const head = h("h1", { tabIndex: -1 }, text);
+  return { title: text, node: h("div", { class: "page" }, head, problemNote(problem), h("div", {}, next)) };
+}
+
+const button = (text, click) => h("button", { type: "button", on: { click } }, text);
+
+function leave() {
+  signOut();
+  restart();
 }
 
 function navigation(at) {
-  const entries = NAV.map(([name, text]) =>
+  const open = NAV.filter(([name]) => name !== "jobs" || !who() || may("admin"));
+  const entries = open.map(([name, text]) =>
     h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === at ? "page" : null }, icon(name), text)),
   );
   document.getElementById("nav").replaceChildren(h("ul", {}, entries));
 }
 
 function account() {
-  const out = () => {
-    signOut();
-    restart();
-  };
   const caller = who();
   document
     .getElementById("shell-foot")
     .replaceChildren(
       ...[
         key() && caller && h("span", { class: "where" }, "Signed in as ", h("strong", {}, data(caller.name, 40))),
-        key() && h("button", { type: "button", class: "quiet small", on: { click: out } }, "Sign out"),
+        key() && h("button", { type: "button", class: "quiet small", on: { click: leave } }, "Sign out"),
         themeSwitch(),
         h("a", { class: "where", href: "../docs" }, "API documentation"),
       ].filter(Boolean),
