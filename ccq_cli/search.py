@@ -19,7 +19,7 @@ from ccq_cli.console import err, out
 from ccq_cli.data import read_features
 from ccq_cli.shown import json_option, print_json
 from ccq_client import CCQError as ClientError
-from ccq_client import Client, EmptyDatabaseWarning, Group, Groups, Hit, Hits
+from ccq_client import Client, EmptyDatabaseWarning, Group, Groups, Hit, Hits, UnknownKeyWarning
 from ccq_core.distances import METRICS
 from ccq_core.errors import FeatureError, InvalidInputError
 from ccq_core.features import check_array
@@ -103,7 +103,8 @@ def command(
         "--group-by": group_by,
         "--offset": offset,
     }
-    with connect(url, api_key) as client, warnings.catch_warnings():
+    with connect(url, api_key) as client, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UnknownKeyWarning)
         warnings.simplefilter("ignore", EmptyDatabaseWarning)  # the reason is in words of the command line
         items = client.collection(collection)
         if group_by is None:
@@ -116,8 +117,8 @@ def command(
     else:
         _print(found, offset)
         out.print(f"{found.took_ms:.1f} ms")
-    if reason:
-        err.print(f"note: {reason}")
+    for note in filter(None, [reason, *(str(warning.message) for warning in warned)]):
+        err.print(f"note: {note}")
 
 
 def _anew(rescore: bool, oversampling: float | None) -> dict[str, Any]:

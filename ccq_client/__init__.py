@@ -17,6 +17,7 @@ from ccq_client.errors import (
     TransportError,
     TransportTimeoutError,
     UnexpectedReplyError,
+    UnknownKeyWarning,
     VersionWarning,
     WaitTimeoutError,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "TransportError",
     "TransportTimeoutError",
     "UnexpectedReplyError",
+    "UnknownKeyWarning",
     "Usage",
     "VersionWarning",
     "WaitTimeoutError",

@@ -142,6 +142,10 @@ class EmptyDatabaseWarning(UserWarning):
     """A search found nothing as the database that it was of, or the whole collection, has no items."""
 
 
+class UnknownKeyWarning(UserWarning):
+    """Nothing was found, or deleted, and a filter or `group_by` has a key that items do not have, but one like it."""
+
+
 class Fault(NamedTuple):
     """One thing that is wrong with a request.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from ccq_client import hints
 from ccq_client._async.search import AsyncSearches
 from ccq_client.arrays import Columns
 from ccq_client.bulk import Batch, Bulk, Rows
@@ -199,7 +200,10 @@ class AsyncItems(AsyncSearches):
             await self._connection.send(item_calls.delete_one(self._root, item_calls.plain_ids(ids)[0], if_match))
             return Deleted(1, 0.0)
         if ids is None:
-            return await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+            found = await self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+            if not found.deleted:
+                await self._explain_keys("nothing deleted", hints.keys_of_filter(filter), 3)
+            return found
         given = item_calls.plain_ids(ids)
         limits = await self._connection.limits() if len(given) > 1 else None
         deleted, took_ms = 0, 0.0

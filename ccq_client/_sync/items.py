@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ccq_client import hints
 from ccq_client._sync.search import Searches
 from ccq_client.arrays import Columns
 from ccq_client.bulk import Batch, Bulk, Rows
@@ -198,7 +199,10 @@ class Items(Searches):
             self._connection.send(item_calls.delete_one(self._root, item_calls.plain_ids(ids)[0], if_match))
             return Deleted(1, 0.0)
         if ids is None:
-            return self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+            found = self._connection.send(item_calls.delete_matching(self._root, filter, idempotency_key))
+            if not found.deleted:
+                self._explain_keys("nothing deleted", hints.keys_of_filter(filter), 3)
+            return found
         given = item_calls.plain_ids(ids)
         limits = self._connection.limits() if len(given) > 1 else None
         deleted, took_ms = 0, 0.0

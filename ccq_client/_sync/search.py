@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
 
+from ccq_client import hints
 from ccq_client._sync.connection import Connection
 from ccq_client.calls import items as item_calls
 from ccq_client.calls import search as search_calls
+from ccq_client.calls.call import Call
 from ccq_client.calls.search import Query, Vectors
-from ccq_client.errors import CCQError, EmptyDatabaseWarning
+from ccq_client.errors import CCQError, EmptyDatabaseWarning, UnknownKeyWarning
 from ccq_client.options import RankingOptions, SearchOptions, check_options
 from ccq_client.results import Groups, Hit, Hits
 
+T = TypeVar("T")
 _QUERY = ("features", "by_id", "like", "unlike")
 
 
@@ -118,7 +121,7 @@ class Searches:
         call = search_calls.groups(self._root, query, group_by, group_size, limit, offset, checked)
         groups = self._connection.send(call)
         if not groups and not offset:
-            self._explain(checked)
+            self._explain(checked, group_by)
         return groups
 
     def search_iter(
@@ -156,16 +159,31 @@ class Searches:
             if cursor is None:
                 return
 
-    def _explain(self, options: Mapping[str, Any]) -> None:
-        """Warn, once, if a search found nothing as all items are in other databases than the ones that it was of."""
+    def _explain(self, options: Mapping[str, Any], *keys: str) -> None:
+        """Warn, once each, of what may be why a search found nothing: empty databases, and keys that no item has."""
         given = options.get("database")
         asked = None if given is None else (given,) if isinstance(given, str) else tuple(given)
-        if not self._connection.first_time((self._collection, asked)):
+        if self._connection.first_time((self._collection, asked)):
+            databases = self._hint(item_calls.databases(self._root))
+            message = "" if databases is None else hints.empty_databases(self._collection, asked, databases)
+            if message:
+                warnings.warn(message, EmptyDatabaseWarning, stacklevel=3)
+                return
+        self._explain_keys("no results", {*keys, *hints.keys_of_filter(options.get("filter"))}, 4)
+
+    def _explain_keys(self, what: str, keys: Iterable[str], stacklevel: int) -> None:
+        """Warn, once each, of keys that the items do not have, where they have one like it."""
+        new = [key for key in keys if self._connection.first_time((self._collection, "key", key))]
+        if not new:
             return
+        items = self._hint(item_calls.page(self._root, hints.SAMPLE, None, False, False))
+        for key, near in hints.misspelled(new, [item.payload for item in items or ()]):
+            message = f"{what}: of the first items of collection {self._collection!r} none has {key!r} in its payload"
+            warnings.warn(f"{message}; did you mean {near!r}?", UnknownKeyWarning, stacklevel=stacklevel)
+
+    def _hint(self, call: Call[T]) -> T | None:
+        """The result of a request that is for a hint; None if it fails, as what was asked for was answered."""
         try:
-            databases = self._connection.send(item_calls.databases(self._root))
-        except CCQError:  # it is no more than a hint
-            return
-        message = search_calls.why_nothing(self._collection, asked, databases)
-        if message:
-            warnings.warn(message, EmptyDatabaseWarning, stacklevel=3)
+            return self._connection.send(call)
+        except CCQError:
+            return None

@@ -110,25 +110,6 @@ def batches(
         yield Call("POST", f"{root}/search", _lists_of_hits, to_json(body))
 
 
-def why_nothing(collection: str, asked: Sequence[str] | None, databases: Mapping[str, int]) -> str:
-    """Why a search in these databases (None: the default one) found nothing; empty where that is not why."""
-    searched = asked or (("pair",) if "pair" in databases else tuple(databases)[:1])
-    if not databases or any(databases.get(name) for name in searched):
-        return ""
-    if not any(databases.values()):
-        return f"no results: collection {collection!r} has no items"
-    holding = [name for name, items in databases.items() if items]
-    counts = ", ".join(f"{name!r} ({databases[name]:,})" for name in holding)
-    none = "database" if len(searched) == 1 else "databases"
-    have = "has" if len(searched) == 1 else "have"
-    default = "" if asked else ", the default,"
-    return (
-        f"no results: {none} {', '.join(map(repr, searched))}{default} of collection {collection!r} {have} no items. "
-        f"Items are in {counts}: search with database={holding[0]!r}"
-        + (". An item is in 'pair' if it has several modalities" if "pair" in searched else "")
-    )
-
-
 def _size(value: Sent) -> int:
     return len(value) if isinstance(value, str) else len(to_json(value))
 

@@ -520,6 +520,15 @@ def test_an_empty_search_says_why(images_only, files):
         (["--group-by", "x"], "--group-by"),
     ):
         assert ccq(*image, *options).stderr == f"note: of 300 items in image none is left by {said}\n"
+    with Client(images_only[-1]) as client:
+        client.collection("images").set_payload(3, {"colour": "red"})
+    misspelled = ccq(*image, "--filter", condition.replace("x", "color", 1))
+    told, near = misspelled.stderr.splitlines()
+    assert told == "note: of 300 items in image none is left by --filter"
+    assert near.startswith(
+        "note: no results: of the first items of collection 'images' none has 'color' in its payload"
+    )
+    assert near.endswith("; did you mean 'colour'?")
 
 
 def test_a_search_of_an_empty_collection_says_so(url, files):

@@ -140,7 +140,7 @@ def test_public_names():
     assert set(ccq_client.__all__) <= set(dir(ccq_client))
     with pytest.raises(AttributeError, match="module 'ccq_client' has no attribute 'Nothing'"):
         ccq_client.Nothing  # noqa: B018
-    assert len(ccq_client.__all__) == 45
+    assert len(ccq_client.__all__) == 46
     assert (ROOT / "ccq_client/py.typed").exists()
     assert '"ccq_client"' in (ROOT / "pyproject.toml").read_text()
 

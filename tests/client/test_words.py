@@ -2,12 +2,13 @@
 
 import re
 import warnings
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 
-from ccq_client import ApiError, EmptyDatabaseWarning
+from ccq_client import ApiError, EmptyDatabaseWarning, UnknownKeyWarning
 from ccq_client.errors import CODES
 from service.errors import (
     UnknownAliasError,
@@ -49,13 +50,50 @@ def test_a_collection_without_items_says_so_once(client):
         assert not client.search({"text": PAIRS["text"][0]})
 
 
+@pytest.mark.parametrize("verb", ["search", "search_groups", "search_iter", "delete"])
+def test_keys_that_are_misspelled_are_told_once(client, verb):
+    payloads = [{"brand": "x", "stock": [{"shelf": 3}]}, {"Price": 4, "brand": "y"}]
+    client.index(["a", "b"], {name: PAIRS[name][:2] for name in PAIRS}, payloads)
+
+    def ask(*conditions, group_by="brand"):
+        condition = {"must": [*conditions, {"must_not": [{"ids": ["a", "b"]}]}]}
+        if verb == "delete":
+            return client.delete(filter=condition).deleted
+        more = {"group_by": group_by} if verb == "search_groups" else {}
+        return len(list(getattr(client, verb)({"text": PAIRS["text"][0]}, **more, filter=condition)))
+
+    typo = {"should": [{"key": "brnad", "match": {"value": "x"}}, {"key": "stock.shelv", "exists": True}]}
+    with pytest.warns(UnknownKeyWarning) as caught:
+        assert not ask(typo, {"key": "price", "range": {"gt": 1}})
+    start = "nothing deleted" if verb == "delete" else "no results"
+    words = f"{start}: of the first items of collection 'default' none has {{!r}} in its payload; did you mean {{!r}}?"
+    assert [str(warning.message) for warning in caught] == [
+        words.format("brnad", "brand"),
+        words.format("price", "Price"),
+        words.format("stock.shelv", "stock.shelf"),
+    ]
+    places = {Path(warning.filename) for warning in caught}  # that of the call, or of what runs the coroutine
+    assert {place.name for place in places} <= {Path(__file__).name, "kinds.py", "events.py"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not ask(typo)
+        for key in ("brand", "stock.shelf", "stock", "colour"):  # there, or like nothing that is
+            assert not ask({"key": key, "exists": True})
+        assert not ask({"key": "nearly brand", "exists": True})
+        client.search({"text": PAIRS["text"][0]}, filter={"must_not": [{"key": "brandt", "exists": True}]})
+    if verb == "search_groups":
+        with pytest.warns(UnknownKeyWarning, match="'brands' in its payload; did you mean 'brand'"):
+            assert not ask(group_by="brands")
+
+
 def test_what_cannot_be_explained_is_no_error(kind):
     def answer(request):
         found = {"results": [], "next_cursor": None, "took_ms": 1.0}
         return httpx.Response(200, json=found) if request.method == "POST" else httpx.Response(403, json={})
 
     with connected(kind, httpx.MockTransport(answer), check_version=False) as client:
-        assert not client.search({"text": np.ones(3)})
+        condition = {"must": [{"key": "a", "exists": True}]}
+        assert not client.search({"text": np.ones(3)}, filter=condition)
 
 
 SPOKEN = [UnknownAliasError, UnknownCollectionError, UnknownJobError, UnknownModelError, UnknownSnapshotError]
