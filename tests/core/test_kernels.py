@@ -294,20 +294,28 @@ def reference_codes(m, effort):
     return codes
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
-@pytest.mark.parametrize(
-    "effort",
-    [
-        Effort(sweeps=0),
-        Effort(),
-        Effort(sweeps=2, rounds=5),
-        Effort(sweeps=0, rounds=5),
-        Effort(beam=7, sweeps=0),
-        Effort(3, 1, 2),
-        Effort(20, 1),
-        Effort(70, 0),
-    ],
+EFFORTS = (
+    Effort(sweeps=0),
+    Effort(),
+    Effort(sweeps=2, rounds=5),
+    Effort(sweeps=0, rounds=5),
+    Effort(beam=7, sweeps=0),
+    Effort(3, 1, 2),
+    Effort(20, 1),
+    Effort(70, 0),
 )
+
+
+def encodings():
+    """Numbers of codebooks and efforts. The reference takes long for large products of them, most of all emulated."""
+    for m in (1, 2, 3, 4, 7, 8, 16):
+        for effort in EFFORTS:
+            marks = [pytest.mark.long_when_emulated] if m * effort.beam > 140 else []
+            name = f"{m}-{effort.sweeps}-{effort.rounds}-{effort.beam}"
+            yield pytest.param(m, effort, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(("m", "effort"), list(encodings()))
 def test_encoder_equals_the_reference(m, effort, level, threads):
     quantizer, z, start = encoder_case(m)
     expected = reference_codes(m, effort)

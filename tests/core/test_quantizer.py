@@ -105,7 +105,7 @@ def test_solved_codebooks_minimise_the_weighted_error():
         assert loss(books + 0.02 * rng.standard_normal(books.shape).astype(np.float32)) > best
 
 
-@pytest.mark.parametrize("m", [1, 2, 8])
+@pytest.mark.parametrize("m", [1, 2, pytest.param(8, marks=pytest.mark.long_when_emulated)])
 def test_conjugate_gradients_find_what_cholesky_finds(m):
     rng = np.random.default_rng(0)
     n, dim = 9000, 3
@@ -141,6 +141,7 @@ def test_initial_codebooks_serve_fewer_points_than_codewords():
     assert errors(quantizer, z, quantizer.encode(z)).max() < 1e-6
 
 
+@pytest.mark.long_when_emulated
 def test_initial_codebooks_are_means_of_what_is_left():
     rng = np.random.default_rng(0)
     z = rng.standard_normal((4000, 8)).astype(np.float32)
