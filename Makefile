@@ -28,8 +28,9 @@ lint: $(READY)  ## style
 types: $(READY)  ## static types
 	$(BIN)/mypy
 
+# One process of tests for each processor: threads of the matrix library in each would wait for those of the others.
 unit: $(READY)  ## the tests
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 emulated: $(READY)  ## the tests of the kernels on CPUs that qemu-user stands in for: Nehalem, Haswell, ARM
 	VENV=$(VENV) tests/emulated.sh nehalem haswell aarch64
