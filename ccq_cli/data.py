@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+import numpy as np
 from numpy.typing import NDArray
 
 from ccq_cli.console import err
-from ccq_core.batches import NpyBatches, ParquetBatches, parquet_columns
+from ccq_core.batches import ROWS, NpyBatches, ParquetBatches, parquet_columns
 from ccq_core.errors import InvalidInputError
 from ccq_core.evaluation import features_of
 from ccq_core.features import Features, check_table
@@ -21,18 +22,23 @@ column of lists for each modality (a null marks an absent one). With --batch-row
 files, whose rows follow each other."""
 
 DATA_HELP = """DATA is NAME=FILE.npy for each modality (shape (n, P); a row of NaN marks an object without it), or one
-FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train."""
+FILE.npz whose two-dimensional arrays are called by modality, NAME or NAME_train, or files FILE.parquet with a column of
+lists for each modality (a null marks an absent one)."""
 
 
 FILES = "ccq_cli.files"
 """Where a verb's context keeps what files the features of each modality are from, to name them in messages."""
 
 
-def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str, NDArray[Any]]:
-    """Arrays (n, P) of numbers by modality, from `NAME=FILE.npy` words or a single `FILE.npz`.
+def read_features(
+    sources: Sequence[str], chosen: Sequence[str] = (), *, vectors: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Arrays (n, P) of numbers by modality, from `NAME=FILE.npy` words, a single `FILE.npz`, or `FILE.parquet` words.
 
     Parameters
     ----------
+    chosen:
+        Columns of Parquet files that are modalities; see `feature_columns`.
     vectors:
         Take an array of one dimension for one vector.
 
@@ -41,6 +47,10 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
     InvalidInputError
         A file that holds something else, or a modality named twice.
     """
+    if sources and all(map(is_parquet, sources)):
+        return _joined(open_batches(sources, ROWS, chosen))
+    if chosen:
+        raise click.UsageError("--column is for files FILE.parquet")
     if len(sources) == 1 and "=" not in sources[0]:
         if sources[0].endswith(".npy"):
             raise click.BadParameter(f"{sources[0]!r}: expected NAME=FILE.npy, as in image={sources[0]}")
@@ -54,7 +64,11 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
     for source in sources:
         name, equals, path = source.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{source!r}: expected NAME=FILE.npy, or a single FILE.npz")
+            raise click.BadParameter(
+                f"{source!r}: expected NAME=FILE.npy, a single FILE.npz, or only files FILE.parquet"
+            )
+        if path.endswith(".parquet"):
+            raise click.BadParameter(f"{source!r}: expected {path} alone, whose columns are called by modality")
         if name in features:
             raise InvalidInputError(
                 f"modality {name!r} is named twice; `ccq train` takes several files with --batch-rows"
@@ -63,6 +77,22 @@ def read_features(sources: Sequence[str], *, vectors: bool = False) -> dict[str,
         array = read_npy(path)
         features[name] = check_table(name, array[None] if vectors and array.ndim == 1 else array)
     return features
+
+
+def _joined(batches: Iterable[Features]) -> dict[str, NDArray[Any]]:
+    """Batches as one array for each modality, with rows of NaN where a batch has nothing of it."""
+    parts = [{name: np.asarray(array) for name, array in batch.items()} for batch in batches]
+    sizes = [len(next(iter(part.values()))) for part in parts]
+    found = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        widths = {part[name].shape[1] for part in parts if name in part}
+        if len(widths) > 1:
+            raise InvalidInputError(f"column {name!r}: expected lists of one length, got {sorted(widths)}")
+        absent = np.float32(np.nan)
+        shape = widths.pop()
+        arrays = [part.get(name, np.full((n, shape), absent)) for part, n in zip(parts, sizes, strict=True)]
+        found[name] = np.concatenate(arrays)
+    return found
 
 
 def remember(files: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from rich.table import Table
 
 from ccq_cli.console import err, out
+from ccq_cli.data import column_option
 from ccq_cli.options import model_parameters, training_options
 from ccq_cli.shown import local_json_option, print_json
 from ccq_cli.unlabelled import HELD_OUT, Unlabelled, mean, measure, read, show
@@ -29,6 +30,7 @@ Models = Iterable[tuple[int, Callable[[Arrays], CCQ]]]
     "--model", "model_file", type=click.Path(exists=True, dir_okay=False), help="Evaluate this model instead."
 )
 @click.option("-r", "--results", type=click.IntRange(1), default=50, show_default=True, help="The R of MAP@R.")
+@column_option
 @local_json_option
 @training_options
 @click.pass_context
@@ -39,6 +41,7 @@ def command(
     seeds: int,
     model_file: str | None,
     results: int,
+    columns: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -48,10 +51,11 @@ def command(
     label per row, or a 0/1 matrix). The training objects are the database, the test objects the queries.
 
     Without labels, DATA is such a file that has none, or NAME=FILE.npy for each modality (or an .npz file of arrays
-    NAME), of which a tenth is held out. Each test object is then sought among all of them, by another of its
-    modalities. With --model, DATA are objects that the model was not trained on.
+    NAME, or files FILE.parquet with a column of lists for each), of which a tenth is held out. Each test object is then
+    sought among all of them, by another of its modalities. With --model, DATA are objects that the model was not
+    trained on.
     """
-    given = read(data)
+    given = read(data, columns)
     models = _models(model_file, seeds, options)
     if isinstance(given, LabelledData):
         _by_labels(given, models, results, options["metric"], as_json)

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from ccq_cli.api import collection_option, connect, service_options
 from ccq_cli.console import err, out
-from ccq_cli.data import read_features
+from ccq_cli.data import column_option, read_features
 from ccq_cli.shown import json_option, print_json
 from ccq_client import CCQError as ClientError
 from ccq_client import Client, EmptyDatabaseWarning, Group, Groups, Hit, Hits, UnknownKeyWarning
@@ -32,6 +32,7 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 @click.argument("query", nargs=-1)
 @click.option("--words", multiple=True, metavar="NAME=TEXT", help="A text, for which the service has an encoder.")
 @click.option("--row", type=click.IntRange(0), help="Row of the arrays to search with; the first by default.")
+@column_option
 @click.option(
     "--database",
     multiple=True,
@@ -58,6 +59,7 @@ def command(
     query: tuple[str, ...],
     words: tuple[str, ...],
     row: int | None,
+    columns: tuple[str, ...],
     database: tuple[str, ...],
     unlike: tuple[str, ...],
     limit: int,
@@ -78,7 +80,8 @@ def command(
     """Search a running service.
 
     QUERY is id=ITEM for the neighbours of a stored item (repeated: of what several have in common), or NAME=FILE.npy
-    for each modality of the query; NAME=FILE.jpg (.png, .webp, .gif) for an image, where the service has an encoder.
+    for each modality of the query, or FILE.parquet with a column of lists for each; NAME=FILE.jpg (.png, .webp, .gif)
+    for an image, where the service has an encoder.
     """
     if score_threshold is not None and not math.isfinite(score_threshold):
         raise click.BadParameter(f"--score-threshold: expected a number, got {score_threshold}")
@@ -88,7 +91,7 @@ def command(
         raise click.UsageError("expected --rescore or --group-by, got both")
     names = [name for given in database for name in given.split(",")]
     options: dict[str, Any] = {
-        **_query(query, words, row, unlike),
+        **_query(query, words, row, columns, unlike),
         "limit": limit,
         "offset": offset,
         "score_threshold": score_threshold,
@@ -152,7 +155,9 @@ def _why_nothing(client: Client, collection: str, names: list[str], bounds: dict
     return f"of {there} none is left by {given}" if given else f"of {there} there is none but the query itself"
 
 
-def _query(query: tuple[str, ...], words: tuple[str, ...], row: int | None, unlike: tuple[str, ...]) -> dict[str, Any]:
+def _query(
+    query: tuple[str, ...], words: tuple[str, ...], row: int | None, columns: tuple[str, ...], unlike: tuple[str, ...]
+) -> dict[str, Any]:
     """What to search for, as arguments of `Client.search`."""
     if not query and not words:
         raise click.UsageError("expected a QUERY, or --words: what to search for")
@@ -162,18 +167,20 @@ def _query(query: tuple[str, ...], words: tuple[str, ...], row: int | None, unli
             raise click.UsageError("--row is for arrays: NAME=FILE.npy")
         ids = [given.removeprefix("id=") for given in query]
         return {"by_id": ids[0]} if len(ids) == 1 and not unlike else {"like": ids, "unlike": against}
-    features = _features(query, words, row)
+    features = _features(query, words, row, columns)
     return {"like": [features], "unlike": against} if unlike else {"features": features}
 
 
-def _features(query: tuple[str, ...], words: tuple[str, ...], row: int | None) -> dict[str, Any]:
+def _features(
+    query: tuple[str, ...], words: tuple[str, ...], row: int | None, columns: tuple[str, ...]
+) -> dict[str, Any]:
     """What the query has of each modality: a vector, the bytes of an image, or a text."""
     for given in query:
-        if "=" not in given and not given.endswith(".npz"):
+        if "=" not in given and not given.endswith((".npz", ".parquet")):
             kind = "FILE.npy" if not given.lower().endswith(_IMAGES) else "FILE" + Path(given).suffix
             raise click.UsageError(f"{given!r}: expected id={given} for a stored item, or NAME={kind} for a modality")
     images = [given for given in query if given.lower().endswith(_IMAGES)]
-    arrays = read_features([given for given in query if given not in images], vectors=True)
+    arrays = read_features([given for given in query if given not in images], columns, vectors=True)
     found: list[tuple[str, Any]] = [(name, _row(name, array, row)) for name, array in arrays.items()]
     found += [(name, Path(path).read_bytes()) for name, path in map(_named, images)]
     found += map(_named, words)

@@ -64,8 +64,8 @@ def command(
         given = [one for one in _FOR_SERVICES if ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE]
         if given:
             raise click.UsageError(f"--{given[0]} is for training in a service: expected --name")
-    elif batch_rows is not None or any(map(is_parquet, data)):
-        raise click.UsageError("a service takes arrays: expected NAME=FILE.npy words, or one FILE.npz")
+    elif batch_rows is not None:
+        raise click.UsageError("--batch-rows is for training here: a service is sent all at once")
     if columns and not any(map(is_parquet, data)):
         raise click.UsageError("--column is for files FILE.parquet")
     if bool(data) == (collection is not None):
@@ -75,7 +75,7 @@ def command(
         return
     settings = model_parameters(options)
     settings = {**PRESETS[settings.pop("name")], **settings}
-    features = read_features(data) if data else None
+    features = read_features(data, columns) if data else None
     with connect_for_long(url, api_key) as client:
         job = client.models.train(name, features, collection=collection, **settings)
         follow(client, job, as_json, detach=detach)

@@ -49,10 +49,10 @@ class Unlabelled:
         return _rows(self.test, rest), _rows(self.test, held)
 
 
-def read(words: Sequence[str]) -> LabelledData | Unlabelled:
-    """What the words name: one `FILE.npz`, which may have labels, or `NAME=FILE.npy` for each modality."""
-    if len(words) > 1 or "=" in words[0] or words[0].endswith(".npy"):
-        return Unlabelled(None, _floats(read_features(words)))
+def read(words: Sequence[str], columns: Sequence[str] = ()) -> LabelledData | Unlabelled:
+    """What the words name: one `FILE.npz`, which may have labels, or what else `read_features` takes."""
+    if len(words) > 1 or "=" in words[0] or words[0].endswith((".npy", ".parquet")) or columns:
+        return Unlabelled(None, _floats(read_features(words, columns)))
     arrays = read_npz(words[0])
     train, test, plain = (features_of(arrays, suffix) for suffix in ("_train", "_test", ""))
     remember(dict.fromkeys([*train, *test, *plain], words[0]))

@@ -69,7 +69,7 @@ def test_what_does_not_go_together_in_training(files, tmp_path):
         (["-o", tmp_path / "m"], "expected DATA"),
         (["--name", "m"], "expected DATA to train on, or --collection"),
         ([image, "--name", "m", "--collection", "c"], "expected DATA to train on, or --collection"),
-        ([image, "--name", "m", "--batch-rows", 5], "a service takes arrays"),
+        ([image, "--name", "m", "--batch-rows", 5], "--batch-rows is for training here"),
     ):
         assert words in refused("train", *arguments), arguments
 

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from ccq_cli.settings import read_settings
-from ccq_client import __version__
+from ccq_client import Client, __version__
 from ccq_client.limits import DEFAULT_LIMITS
 from ccq_core import CCQ
 from service.runtime import Runtime
@@ -47,6 +47,48 @@ def test_parquet_of_ones_own(files, tmp_path):
     twice = refused("index", words[1], words[0], words[0], "--data", tmp_path / "d")
     assert "1.parquet: row 0 and" in twice
     assert "1.parquet: row 0 are both '10'" in twice
+
+
+def test_every_verb_that_takes_arrays_takes_parquet(files, tmp_path, url):
+    arrays = {name: np.load(files / f"{name}.npy").astype(np.float32) for name in ("image", "text")}
+    arrays["text"][:150] = np.nan  # of the first file, all
+    columns = {"id": np.arange(300)} | {
+        name: pa.array([None if np.isnan(row).any() else row.tolist() for row in array], pa.list_(pa.float32()))
+        for name, array in arrays.items()
+    }
+    words = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for at, word in enumerate(words):
+        pyarrow.parquet.write_table(pa.table(columns).slice(150 * at, 150), word, row_group_size=40)
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    named = [f"{name}={tmp_path / name}.npy" for name in arrays]
+
+    for given, out in ((words, "a.npy"), (named, "b.npy")):
+        ok("encode", files / "m.ccq", *given, "-o", tmp_path / out)
+    assert (np.load(tmp_path / "a.npy") == np.load(tmp_path / "b.npy")).all()
+    one, other = (ok("evaluate", *given, "--model", files / "m.ccq", "--json") for given in (words, named))
+    assert json.loads(one) == json.loads(other)
+    ok("train", *words, "--name", "of-parquet", "--bits", 8, "--url", url)
+    ok("train", *named, "--name", "of-arrays", "--bits", 8, "--url", url)
+    with Client(url) as client:
+        assert client.models.file("of-parquet") == client.models.file("of-arrays")
+        client.collections.create("parquet", "of-parquet")
+        to = ("--collection", "parquet", "--url", url)
+        ok("index", *words, *to)
+        found = json.loads(ok("search", *words, "--row", 200, "--json", *to))["results"]
+        assert found == json.loads(ok("search", *named, "--row", 200, "--json", *to))["results"]
+        client.collections.delete("parquet")
+
+    wide = pa.table({"image": [[1.0, 2.0]] * 150})
+    pyarrow.parquet.write_table(wide, words[1])
+    said = refused("encode", files / "m.ccq", *words, "-o", tmp_path / "c.npy", "--column", "image")
+    assert "column 'image': expected lists of one length, got [2, 12]" in said
+    alone = refused("encode", files / "m.ccq", f"image={words[0]}", "-o", tmp_path / "c.npy")
+    assert "1.parquet alone, whose columns are called by modality" in " ".join(alone.split())
+    mixed = refused("encode", files / "m.ccq", words[0], named[0], "-o", tmp_path / "c.npy")
+    assert "or only files FILE.parquet" in mixed
+    for verb in (("evaluate", *named), ("encode", files / "m.ccq", *named, "-o", tmp_path / "c.npy")):
+        assert "--column is for files FILE.parquet" in refused(*verb, "--column", "image")
 
 
 def test_parquet_faults_are_told_by_file_and_row(files, tmp_path):

@@ -49,9 +49,9 @@ def test_words_that_are_unknown_are_told(url):
 def test_images_and_words_are_one_query(tmp_path):
     file = tmp_path / "cat.PNG"
     file.write_bytes(b"\x89PNG")
-    query = _query((f"image={file}",), ("text=a=b",), None, ())
+    query = _query((f"image={file}",), ("text=a=b",), None, (), ())
     assert query == {"features": {"image": b"\x89PNG", "text": "a=b"}}
-    assert _query((), ("text=a",), None, ("p1",)) == {"like": [{"text": "a"}], "unlike": ["p1"]}
+    assert _query((), ("text=a",), None, (), ("p1",)) == {"like": [{"text": "a"}], "unlike": ["p1"]}
 
 
 @pytest.mark.parametrize(
