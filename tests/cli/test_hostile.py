@@ -37,7 +37,7 @@ def test_another_web_server_is_no_service(elsewhere, tmp_path):
         ["snapshot"],
     ):
         said = refused(*verb, "--url", elsewhere)
-        assert "if no service is there, say by --url or CCQ_URL where it is" in said, verb
+        assert "is not that of a CCQ service; say by --url or CCQ_URL where the service is" in said, verb
 
 
 def test_a_service_without_tls_is_told(url):
