@@ -2,6 +2,7 @@
 
 wrk -t1 -c64 -d10s --latency -s FILE http://127.0.0.1:8000
 
+`python -m benchmarks.service floor` serves a constant instead, for what the requests alone cost on this machine.
 `python -m benchmarks.service bulk DIR` measures bulk import and export by itself.
 """
 
@@ -9,10 +10,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 import orjson
+import uvicorn
+from fastapi import FastAPI
 
 from benchmarks.service.bulk import bulk
 from ccq_core import CCQ
@@ -83,6 +87,24 @@ def lua(file: Path, filtered: bool, rescore: bool) -> None:
                 body["rescore"] = True
             queries.write(orjson.dumps(body) + b"\n")
     file.write_text(_SCRIPT % bodies)
+
+
+@main.command()
+@click.option("--port", default=8001, show_default=True)
+def floor(port: int) -> None:
+    """Serve POST /search with a constant instead of results: what the same requests cost that nobody reads."""
+    uvicorn.run(constant_app(), host="127.0.0.1", port=port, log_level="warning", access_log=False)
+
+
+def constant_app() -> FastAPI:
+    """A plain FastAPI app with one route, which gives the same reply to everything."""
+    app = FastAPI()
+
+    @app.post("/search")
+    async def search() -> dict[str, Any]:
+        return {"results": [], "next_cursor": None, "took_ms": 0.0}
+
+    return app
 
 
 def _nothing(_change: Change) -> None:

@@ -5,8 +5,9 @@ import re
 import orjson
 import pytest
 from click.testing import CliRunner
+from starlette.testclient import TestClient
 
-from benchmarks.service.__main__ import main
+from benchmarks.service.__main__ import constant_app, main
 from tests.service.harness import InProcess
 
 
@@ -25,6 +26,11 @@ def test_a_store_and_its_queries(tmp_path):
         assert [hit["payload"]["c"] for hit in hits] == [wanted["match"]["value"]] * (wanted["match"]["value"] < 300)
     finally:
         service.close()
+
+
+def test_the_floor_answers_the_same_requests():
+    with TestClient(constant_app()) as client:
+        assert client.post("/search", json={"query": {"image": [1.0]}}).json()["results"] == []
 
 
 @pytest.mark.parametrize("options", [["--keep", "int8"], ["--online"], ["--modalities", "1"]])
