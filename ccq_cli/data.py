@@ -31,7 +31,7 @@ FILES = "ccq_cli.files"
 
 
 def read_features(
-    sources: Sequence[str], chosen: Sequence[str] = (), *, vectors: bool = False
+    sources: Sequence[str], chosen: Sequence[str] = (), *, vectors: bool = False, complete: bool = False
 ) -> dict[str, NDArray[Any]]:
     """Arrays (n, P) of numbers by modality, from `NAME=FILE.npy` words, a single `FILE.npz`, or `FILE.parquet` words.
 
@@ -41,6 +41,8 @@ def read_features(
         Columns of Parquet files that are modalities; see `feature_columns`.
     vectors:
         Take an array of one dimension for one vector.
+    complete:
+        Refuse a column of Parquet files that has only nulls, instead of taking the modality for absent.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def read_features(
         A file that holds something else, or a modality named twice.
     """
     if sources and all(map(is_parquet, sources)):
-        return _joined(open_batches(sources, ROWS, chosen))
+        return _joined(open_batches(sources, ROWS, chosen, complete=complete))
     if chosen:
         raise click.UsageError("--column is for files FILE.parquet")
     if len(sources) == 1 and "=" not in sources[0]:
@@ -71,7 +73,7 @@ def read_features(
             raise click.BadParameter(f"{source!r}: expected {path} alone, whose columns are called by modality")
         if name in features:
             raise InvalidInputError(
-                f"modality {name!r} is named twice; `ccq train` takes several files with --batch-rows"
+                f"modality {name!r} is named twice (only `ccq train` takes several files of one, with --batch-rows)"
             )
         remember({name: path})
         array = read_npy(path)
@@ -112,8 +114,10 @@ column_option = click.option(
 )
 
 
-def open_batches(sources: Sequence[str], rows: int, chosen: Sequence[str] = ()) -> Iterable[Features]:
-    """Batches of the data on disk, from `NAME=FILE.npy` words or `FILE.parquet` words.
+def open_batches(
+    sources: Sequence[str], rows: int, chosen: Sequence[str] = (), *, complete: bool = True
+) -> Iterable[Features]:
+    """Batches of the data on disk, from `NAME=FILE.npy` words or `FILE.parquet` words; see `read_features`.
 
     Raises
     ------
@@ -122,10 +126,13 @@ def open_batches(sources: Sequence[str], rows: int, chosen: Sequence[str] = ()) 
     """
     if all(is_parquet(source) for source in sources):
         columns = feature_columns(sources[0], chosen)
+        if not columns:
+            reason = "expected columns of lists of floats, called by modality, or others that --column names"
+            raise InvalidInputError(f"{sources[0]}: {reason}")
         for source in sources[1:]:
             if missing := [name for name in columns if name not in parquet_columns(source)]:
                 raise InvalidInputError(f"{source}: has no lists of numbers {', '.join(missing)}, as {sources[0]} has")
-        return ParquetBatches(sources, {name: name for name in columns}, rows)
+        return ParquetBatches(sources, {name: name for name in columns}, rows, complete=complete)
     files: dict[str, list[str]] = {}
     for source in sources:
         name, equals, path = source.partition("=")
@@ -154,9 +161,13 @@ def feature_columns(path: str, chosen: Sequence[str]) -> list[str]:
         if name not in lists:
             reason = f"expected a column of lists of numbers ({', '.join(lists) or 'there is none'})"
             raise InvalidInputError(f"{path}: --column {name}: {reason}")
-    if chosen:
-        return [name for name in lists if name in chosen]
     floats = parquet_columns(path, integers=False)
+    if chosen:
+        if left := [name for name in floats if name not in chosen]:
+            err.print(
+                f"note: columns of lists of floats that --column does not name are no modalities: {', '.join(left)}"
+            )
+        return [name for name in lists if name in chosen]
     others = [name for name in lists if name not in floats]
     if others:
         err.print(

@@ -25,6 +25,8 @@ def command(model: str, data: tuple[str, ...], output: str, columns: tuple[str, 
 
     An object with several modalities becomes one fused item.
     """
+    if output.endswith((".npz", ".parquet")):
+        raise click.BadParameter(f"-o {output}: expected a name FILE.npy: it will hold one array")
     check_writable(output)
     codes = CCQ.load(model).encode(read_features(data, columns))
     buffer = io.BytesIO()

@@ -23,14 +23,12 @@ from ccq_cli.writers import DirectoryWriter, Writer, written
     "--format",
     "form",
     type=click.Choice(["npy", "parquet"]),
-    default="npy",
-    show_default=True,
-    help="A directory of arrays and JSON lines, or one Parquet file.",
+    help="A directory of arrays and JSON lines, or one Parquet file; by default the latter if OUTPUT ends in .parquet.",
 )
 @local_json_option
 @API_KEY
 @collection_option
-def command(source: str, output: Path, form: str, as_json: bool, api_key: str | None, collection: str) -> None:
+def command(source: str, output: Path, form: str | None, as_json: bool, api_key: str | None, collection: str) -> None:
     """Write a collection of SOURCE to OUTPUT: ids, payloads, codes, and features where the collection keeps them.
 
     SOURCE is a data directory that no server uses, or the URL of a service. A directory is read as it is at one
@@ -39,6 +37,7 @@ def command(source: str, output: Path, form: str, as_json: bool, api_key: str | 
 
     `ccq index OUTPUT` reads it; with --codes without any loss, where the model is the same.
     """
+    form = form or ("parquet" if output.suffix == ".parquet" else "npy")
     started = time.perf_counter()
     with open_origin(source, collection, api_key) as origin, written(output) as place:
         items = _write(origin, _writer(form, place, origin))

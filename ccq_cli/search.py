@@ -167,6 +167,8 @@ def _query(
             raise click.UsageError("--row is for arrays: NAME=FILE.npy")
         ids = [given.removeprefix("id=") for given in query]
         return {"by_id": ids[0]} if len(ids) == 1 and not unlike else {"like": ids, "unlike": against}
+    if any(given.startswith("id=") for given in query):
+        raise click.UsageError("expected stored items (id=ITEM), or arrays, images and --words: not both in one query")
     features = _features(query, words, row, columns)
     return {"like": [features], "unlike": against} if unlike else {"features": features}
 

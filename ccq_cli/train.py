@@ -59,7 +59,8 @@ def command(
 ) -> None:
     """Train a model on DATA and write it to a file, or with --name train in a running service, and wait for that."""
     if (output is None) == (name is None):
-        raise click.UsageError("expected -o FILE to train here, or --name MODEL to train in a service")
+        both = "" if output is None else ", not both"
+        raise click.UsageError(f"expected -o FILE to train here, or --name MODEL to train in a service{both}")
     if name is None:
         given = [one for one in _FOR_SERVICES if ctx.get_parameter_source(one) is ParameterSource.COMMANDLINE]
         if given:
@@ -69,13 +70,14 @@ def command(
     if columns and not any(map(is_parquet, data)):
         raise click.UsageError("--column is for files FILE.parquet")
     if bool(data) == (collection is not None):
-        raise click.UsageError("expected DATA to train on" + (", or --collection" if name else ""))
+        other = ", or --collection" if name else ""
+        raise click.UsageError(f"expected DATA to train on{other}{', not both' if data else ''}")
     if name is None:
         _train_here(data, str(output), batch_rows, columns, options, as_json)
         return
     settings = model_parameters(options)
     settings = {**PRESETS[settings.pop("name")], **settings}
-    features = read_features(data, columns) if data else None
+    features = read_features(data, columns, complete=True) if data else None
     with connect_for_long(url, api_key) as client:
         job = client.models.train(name, features, collection=collection, **settings)
         follow(client, job, as_json, detach=detach)

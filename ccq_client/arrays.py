@@ -60,7 +60,7 @@ def vectors(features: Mapping[str, ArrayLike], where: str = "") -> dict[str, Sen
         There is none, or one is no vector of finite numbers.
     """
     if not isinstance(features, Mapping) or not features:
-        raise InputError(f"{where or 'the query'}: expected features by modality, as in {{'text': vector}}")
+        raise InputError(f"{where.rstrip('.') or 'the query'}: expected features by modality, as in {{'text': vector}}")
     found: dict[str, Sent] = {}
     for name, given in features.items():
         place = f"{where}{name}"
@@ -184,9 +184,15 @@ def decode(text: str, dtype: str) -> NDArray[Any]:
 def npz_file(features: Mapping[str, ArrayLike] | str | Path | None) -> Iterator[Path]:
     """An ``.npz`` file of some features: the one that is named, or a temporary one; InputError as of `Features`."""
     if isinstance(features, (str, Path)):
+        Path(features).stat()  # FileNotFoundError
+        if not zipfile.is_zipfile(features):
+            raise InputError(f"{features}: expected an .npz file, or arrays by modality: this file is none")
         yield Path(features)
         return
-    checked = Features(features or {})
+    if not isinstance(features, Mapping):
+        kind = type(features).__name__
+        raise InputError(f"expected arrays by modality, as in {{'text': array}}, or an .npz file, got {kind}")
+    checked = Features(features)
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         checked.write_npz(file)
         file.flush()

@@ -90,6 +90,8 @@ class ParquetBatches:
         Modality name to column name. A null marks an absent modality.
     rows:
         Objects in a batch, at most.
+    complete:
+        Refuse a column that has only nulls, at the end.
 
     Raises
     ------
@@ -97,7 +99,15 @@ class ParquetBatches:
         A file that is missing, or lacks such a column; while iterating, lists of unequal length.
     """
 
-    def __init__(self, paths: Path_ | Sequence[Path_], columns: Mapping[str, str], rows: int = ROWS) -> None:
+    def __init__(
+        self,
+        paths: Path_ | Sequence[Path_],
+        columns: Mapping[str, str],
+        rows: int = ROWS,
+        *,
+        complete: bool = True,
+    ) -> None:
+        self._complete = complete
         self.rows = min(check_whole("rows", rows, 1), 1 << 30)
         self.columns = dict(columns)
         self._paths = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
@@ -127,7 +137,7 @@ class ParquetBatches:
                 seen |= set(given)
                 yield given
         for name, column in self.columns.items():
-            if name not in seen:
+            if self._complete and name not in seen:
                 raise InvalidInputError(f"{', '.join(self._paths)}: column {column!r} has only nulls")
 
 

@@ -224,6 +224,8 @@ class CCQ:
         self._check_settings()
         raw = open_source(features)
         self.check(raw.dims)
+        if not raw.n:
+            raise InvalidInputError("expected objects to train on, got none: the arrays have no rows")
         for name, count in raw.having.items():
             if count == 0:
                 raise FeatureError(name, "no object has this modality, every row is NaN")

@@ -63,12 +63,12 @@ def test_what_does_not_go_together_in_training(files, tmp_path):
     image = f"image={files / 'image.npy'}"
     for arguments, words in (
         ([image], "expected -o FILE to train here, or --name MODEL"),
-        ([image, "-o", tmp_path / "m", "--name", "m"], "expected -o FILE to train here, or --name MODEL"),
+        ([image, "-o", tmp_path / "m", "--name", "m"], "or --name MODEL to train in a service, not both"),
         ([image, "-o", tmp_path / "m", "--detach"], "--detach is for training in a service"),
         ([image, "-o", tmp_path / "m", "--url", "http://x"], "--url is for training in a service"),
         (["-o", tmp_path / "m"], "expected DATA"),
         (["--name", "m"], "expected DATA to train on, or --collection"),
-        ([image, "--name", "m", "--collection", "c"], "expected DATA to train on, or --collection"),
+        ([image, "--name", "m", "--collection", "c"], "expected DATA to train on, or --collection, not both"),
         ([image, "--name", "m", "--batch-rows", 5], "--batch-rows is for training here"),
     ):
         assert words in refused("train", *arguments), arguments

@@ -87,6 +87,14 @@ def test_every_verb_that_takes_arrays_takes_parquet(files, tmp_path, url):
     assert "1.parquet alone, whose columns are called by modality" in " ".join(alone.split())
     mixed = refused("encode", files / "m.ccq", words[0], named[0], "-o", tmp_path / "c.npy")
     assert "or only files FILE.parquet" in mixed
+    pyarrow.parquet.write_table(pa.table({"id": ["a"]}), tmp_path / "none.parquet")
+    for verb in (("evaluate",), ("train", "-o", tmp_path / "x.ccq")):
+        said = refused(*verb, tmp_path / "none.parquet")
+        assert "none.parquet: expected columns of lists of floats, called by modality" in said
+    assert "no modalities" not in ok("encode", files / "m.ccq", words[0], "-o", tmp_path / "d.npy")
+    left = ok("encode", files / "m.ccq", words[0], "-o", tmp_path / "d.npy", "--column", "image")
+    assert "note: columns of lists of floats that --column does not name are no modalities: text" in left
+    assert "expected a name FILE.npy" in refused("encode", files / "m.ccq", *named, "-o", tmp_path / "d.npz")
     for verb in (("evaluate", *named), ("encode", files / "m.ccq", *named, "-o", tmp_path / "c.npy")):
         assert "--column is for files FILE.parquet" in refused(*verb, "--column", "image")
 

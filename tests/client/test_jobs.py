@@ -69,6 +69,13 @@ def test_what_cannot_be_trained_on_is_told_before_anything_is_sent(client, tmp_p
         client.models.train("new", PAIRS, bit=16)
     with pytest.raises(FileNotFoundError):
         client.models.train("new", tmp_path / "none.npz")
+    (tmp_path / "other.parquet").write_bytes(b"PAR1")
+    with pytest.raises(
+        InputError, match=r"other.parquet: expected an .npz file, or arrays by modality: this file is none"
+    ):
+        client.models.train("new", tmp_path / "other.parquet")
+    with pytest.raises(InputError, match=r"expected arrays by modality, as in \{'text': array\}, .* got ndarray"):
+        client.models.train("new", PAIRS["text"])
     with pytest.raises(errors.RequestError, match="bits"):
         client.models.train("new", PAIRS, bits=7)
     with pytest.raises(errors.CollectionNotFoundError):

@@ -213,7 +213,7 @@ def test_arguments_are_refused_before_anything_is_sent(shared):
         ({"like": "item-1"}, "like: expected a list"),
         ({"like": [True]}, "expected an id"),
         ({"features": {}}, "expected features by modality"),
-        ({"features": vector}, "expected features by modality"),
+        ({"features": vector}, "the query: expected features by modality"),
         (
             {"features": {"text": np.zeros((2, 8))}},
             r"text: expected one vector of numbers, got an array of shape \(2, 8\)",
@@ -254,3 +254,8 @@ def test_a_closed_client_says_so(client, kind):
     client.close()
     with pytest.raises(InputError, match="the client is closed: make another"):
         client.get("x")
+
+
+def test_queries_of_a_batch_without_modalities_are_told(client):
+    with pytest.raises(InputError, match=r"^queries\[0\]: expected features by modality"):
+        client.search_batch(PAIRS["text"][:2])

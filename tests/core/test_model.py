@@ -271,6 +271,8 @@ def test_bad_modality_names(pairs):
 
 
 def test_a_modality_that_nobody_has(pairs):
+    with pytest.raises(InvalidInputError, match="the arrays have no rows"):
+        CCQ(bits=8).fit({"a": np.zeros((0, 3))})
     with pytest.raises(FeatureError, match="every row is NaN"):
         CCQ(bits=8).fit({"image": pairs["image"], "text": np.full((600, 8), np.nan)})
 
