@@ -90,10 +90,13 @@ def _joined(batches: Iterable[Features]) -> dict[str, NDArray[Any]]:
         widths = {part[name].shape[1] for part in parts if name in part}
         if len(widths) > 1:
             raise InvalidInputError(f"column {name!r}: expected lists of one length, got {sorted(widths)}")
-        absent = np.float32(np.nan)
-        shape = widths.pop()
-        arrays = [part.get(name, np.full((n, shape), absent)) for part, n in zip(parts, sizes, strict=True)]
-        found[name] = np.concatenate(arrays)
+        (width,) = widths
+        found[name] = np.concatenate(
+            [
+                part[name] if name in part else np.full((n, width), np.nan, dtype=np.float32)
+                for part, n in zip(parts, sizes, strict=True)
+            ]
+        )
     return found
 
 

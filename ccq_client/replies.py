@@ -20,9 +20,9 @@ from ccq_client.retrying import Clock, retry_after
 
 T = TypeVar("T")
 _NEVER_ARRIVED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NEVER_SENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _OF_PROXIES = frozenset((401, 403, 407, 408, 413, 429, 500, 502, 503, 504))
 """What stands between may answer so, without the words of a service."""
-_NEVER_SENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 def result(call: Call[T], response: httpx.Response) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from ccq_client import hints
@@ -182,8 +183,8 @@ class Searches:
             warnings.warn(f"{message}; did you mean {near!r}?", UnknownKeyWarning, stacklevel=stacklevel)
 
     def _hint(self, call: Call[T]) -> T | None:
-        """The result of a request that is for a hint; None if it fails, as what was asked for was answered."""
+        """The result of a request that is for a hint, sent once; None if it fails: what was asked for was answered."""
         try:
-            return self._connection.send(call)
+            return self._connection.send(call, replace(self._connection.retries, times=0))
         except CCQError:
             return None

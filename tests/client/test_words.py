@@ -86,14 +86,19 @@ def test_keys_that_are_misspelled_are_told_once(client, verb):
             assert not ask(group_by="brands")
 
 
-def test_what_cannot_be_explained_is_no_error(kind):
+@pytest.mark.parametrize("status", [403, 503])
+def test_what_cannot_be_explained_is_no_error_and_takes_no_time(kind, status):
+    asked = []
+
     def answer(request):
+        asked.append(request.method)
         found = {"results": [], "next_cursor": None, "took_ms": 1.0}
-        return httpx.Response(200, json=found) if request.method == "POST" else httpx.Response(403, json={})
+        return httpx.Response(200, json=found) if request.method == "POST" else httpx.Response(status, json={})
 
     with connected(kind, httpx.MockTransport(answer), check_version=False) as client:
         condition = {"must": [{"key": "a", "exists": True}]}
         assert not client.search({"text": np.ones(3)}, filter=condition)
+    assert asked == ["POST", "GET", "GET"]
 
 
 SPOKEN = [UnknownAliasError, UnknownCollectionError, UnknownJobError, UnknownModelError, UnknownSnapshotError]
