@@ -31,66 +31,99 @@ constexpr std::size_t kTwoSamplesFrom = 1024;
 constexpr std::size_t kMostSampled = 1024;
 constexpr std::size_t kParallelFrom = 1 << 12;  // groups per thread and query that are worth waking a thread
 
-// One query over some pieces. `always_plain`: by exact tables alone.
-void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound& bound, bool always_plain, TopK* best) {
-    const auto bytes = aligned<std::uint8_t>(byte_table_size(scan.planes));
-    const auto rows = aligned<std::uint32_t>(kChunk * kGroup);
-    const auto keys_of = exact_of(bound).keys;
-    const Filter filter = scan.kernels->filter[scan.planes];
-    always_plain |= !bound.finite();
-    ByteTables tables(bound);
-    std::size_t passed = 0, looked = 0, plain_left = 0;  // rows, groups, groups
-    std::size_t chunk = kFirstChunk, stretch = kFirstStretch;
+// One query on its way through the rows.
+class OneQuery {
+   public:
+    // `always_plain`: by exact tables alone. `rows`: room for what passes, kChunk groups.
+    OneQuery(const Scan& scan, const Bound& bound, bool always_plain, std::uint32_t* rows, TopK* best)
+        : scan_(scan), bound_(bound), always_plain_(always_plain || !bound.finite()), best_(best), exact_(exact_of(bound)),
+          filter_(scan.kernels->filter[scan.planes]), bytes_(aligned<std::uint8_t>(byte_table_size(scan.planes))), rows_(rows),
+          tables_(bound) {}
+
+    // Some groups, behind all others so far.
+    void scan(const Segment& s, std::size_t first, std::size_t groups) {
+        for (std::size_t g = first, end = first + groups; g < end && !done_;) {
+            // Nothing can be better than what is held?
+            done_ = !scan_.plain && best_->strict() && best_->bound() <= bound_.least_key();
+            if (done_) return;
+            const std::size_t n = std::min(chunk_, end - g);
+            chunk_ = std::min(2 * chunk_, kChunk);
+            bool one_by_one = always_plain_ || plain_left_ || !std::isfinite(best_->bound()) || few(s, g, n);
+            if (!one_by_one && !fit()) one_by_one = true, plain_left_ = kStretch * 4;
+            if (one_by_one) {
+                plain(bound_, s, g, n, best_);
+                if (!std::isfinite(best_->bound())) best_->shrink();
+                plain_left_ -= std::min(plain_left_, n);
+            } else {
+                filtered(s, g, n);
+            }
+            g += n;
+        }
+    }
+
+    // Rows behind the last full group.
+    void rest(const Segment& s, std::size_t rows) {
+        if (!done_) offer_rows(bound_, s, s.rows / kGroup, rows, best_);
+    }
+
+   private:
+    void filtered(const Segment& s, std::size_t g, std::size_t n) {
+        const std::uint8_t* codes = s.codes + g * (std::size_t)scan_.planes * kGroup;
+        const std::size_t found = filter_(codes, n, bytes_.get(), tables_.limit(), s.mask ? s.mask + g : nullptr, scan_.norms, rows_);
+        for (std::size_t i = 0; i < found;) {
+            double keys[64];
+            const std::size_t some = std::min<std::size_t>(64, found - i);
+            exact_.keys(bound_.exact(), codes, rows_ + i, some, keys);
+            for (std::size_t j = 0; j < some; ++j, ++i) best_->offer(keys[j], s.label(g * kGroup + rows_[i]));
+        }
+        passed_ += found;
+        if ((looked_ += n) >= stretch_) {
+            if (passed_ * kMostPassing > looked_ * kGroup) plain_left_ = stretch_ * 4;
+            looked_ = passed_ = 0;
+            stretch_ = kStretch;
+        }
+    }
 
     // Make the byte tables fit what is held. False if they would pass every row.
-    const auto fit = [&] {
+    bool fit() {
         bool changed;
-        const bool fits = tables.fit(best->bound(), bytes.get(), 1, &changed);
-        if (changed && scan.kernels->prepare) scan.kernels->prepare(bytes.get(), scan.planes, scan.norms);
+        const bool fits = tables_.fit(best_->bound(), bytes_.get(), 1, &changed);
+        if (changed && scan_.kernels->prepare) scan_.kernels->prepare(bytes_.get(), scan_.planes, scan_.norms);
         return fits;
-    };
+    }
 
     // Whether so few rows of some groups take part, by one word in eight, that they are better looked up one by one.
-    const auto few = [&](const Segment& s, std::size_t first, std::size_t groups) {
+    bool few(const Segment& s, std::size_t first, std::size_t groups) const {
         if (!s.mask) return false;
         std::size_t rows = 0, words = 0;
         for (std::size_t g = first; g < first + groups; g += 8, ++words) rows += (std::size_t)__builtin_popcountll(s.mask[g]);
-        return rows <= words * (std::size_t)scan.kernels->rows_worth;
-    };
+        return rows <= words * (std::size_t)scan_.kernels->rows_worth;
+    }
 
+    const Scan& scan_;
+    const Bound& bound_;
+    bool always_plain_, done_ = false;
+    TopK* best_;
+    Exact exact_;
+    Filter filter_;
+    Aligned<std::uint8_t> bytes_;
+    std::uint32_t* rows_;
+    ByteTables tables_;
+    std::size_t passed_ = 0, looked_ = 0, plain_left_ = 0;  // rows, groups, groups
+    std::size_t chunk_ = kFirstChunk, stretch_ = kFirstStretch;
+};
+
+// A few queries over some pieces, each for itself, but piece by piece: only the first waits for what is beyond the caches.
+void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound* bounds, std::size_t queries, bool always_plain, TopK* best) {
+    const auto rows = aligned<std::uint32_t>(kChunk * kGroup);
+    std::vector<OneQuery> going;
+    going.reserve(queries);
+    for (std::size_t q = 0; q < queries; ++q) going.emplace_back(scan, bounds[q], always_plain, rows.get(), best + q);
     for (const Piece& piece : pieces) {
-        const Segment& s = *piece.segment;
-        for (std::size_t g = piece.first, end = piece.first + piece.full; g < end;) {
-            const std::size_t n = std::min(chunk, end - g);
-            chunk = std::min(2 * chunk, kChunk);
-            // Nothing can be better than what is held?
-            if (!scan.plain && best->strict() && best->bound() <= bound.least_key()) return;
-            bool one_by_one = always_plain || plain_left || !std::isfinite(best->bound()) || few(s, g, n);
-            if (!one_by_one && !fit()) one_by_one = true, plain_left = kStretch * 4;
-            if (one_by_one) {
-                plain(bound, s, g, n, best);
-                if (!std::isfinite(best->bound())) best->shrink();
-                plain_left -= std::min(plain_left, n);
-                g += n;
-                continue;
-            }
-            const std::uint8_t* codes = s.codes + g * (std::size_t)scan.planes * kGroup;
-            const std::size_t found = filter(codes, n, bytes.get(), tables.limit(), s.mask ? s.mask + g : nullptr, scan.norms, rows.get());
-            for (std::size_t i = 0; i < found;) {
-                double keys[64];
-                const std::size_t some = std::min<std::size_t>(64, found - i);
-                keys_of(bound.exact(), codes, rows.get() + i, some, keys);
-                for (std::size_t j = 0; j < some; ++j, ++i) best->offer(keys[j], s.label(g * kGroup + rows[i]));
-            }
-            g += n;
-            passed += found;
-            if ((looked += n) >= stretch) {
-                if (passed * kMostPassing > looked * kGroup) plain_left = stretch * 4;
-                looked = passed = 0;
-                stretch = kStretch;
-            }
+        for (OneQuery& one : going) {
+            one.scan(*piece.segment, piece.first, piece.full);
+            if (piece.rest) one.rest(*piece.segment, piece.rest);
         }
-        if (piece.rest) offer_rows(bound, s, s.rows / kGroup, piece.rest, best);
     }
 }
 
@@ -116,7 +149,7 @@ class Sample {
     // Its key of some rank; faster where `first` is a little above that.
     double key(const Scan& scan, const Bound& bound, std::size_t rank, double first) const {
         TopK best(rank, first);
-        scan_pieces(scan, {{&segment_, 0, segment_.rows / kGroup, 0}}, bound, first == kInfinity, &best);
+        scan_pieces(scan, {{&segment_, 0, segment_.rows / kGroup, 0}}, &bound, 1, first == kInfinity, &best);
         if (best.size() < rank) return first == kInfinity ? first : key(scan, bound, rank, kInfinity);
         return best.finish().back().key;
     }
@@ -235,15 +268,15 @@ Bound bound_of(const Scan& scan, std::size_t query) {
 std::vector<Candidate> search_one(const Scan& scan, const std::vector<Pieces>& parts, const Bound& bound, double first) {
     for (;; first = kInfinity) {
         std::vector<TopK> best(parts.size(), TopK(scan.k, first));
-        run_parallel(parts.size(), [&](std::size_t i) { scan_pieces(scan, parts[i], bound, scan.plain, &best[i]); });
+        run_parallel(parts.size(), [&](std::size_t i) { scan_pieces(scan, parts[i], &bound, 1, scan.plain, &best[i]); });
         for (std::size_t i = 1; i < best.size(); ++i) best[0].merge(best[i]);
         if (first == kInfinity || best[0].size() >= std::min<std::uint64_t>(scan.k, scan.rows)) return best[0].finish();
     }
 }
 
-// The queries from begin up to end in one pass; those that turn out to need it go alone.
-void search_batch(const Scan& scan, const Guesser& guess, const std::vector<Pieces>& parts, const Batch& batch, std::size_t begin,
-                  std::size_t end, std::vector<std::vector<Candidate>>* out) {
+// The queries from begin up to end in one pass, by a batch filter if one is given; those that turn out to need it go alone.
+void search_together(const Scan& scan, const Guesser& guess, const std::vector<Pieces>& parts, const Batch* batch,
+                     std::size_t begin, std::size_t end, std::vector<std::vector<Candidate>>* out) {
     std::vector<Bound> bounds;
     std::vector<double> first;
     std::vector<TopK> empty;
@@ -253,9 +286,13 @@ void search_batch(const Scan& scan, const Guesser& guess, const std::vector<Piec
         empty.emplace_back(scan.k, first.back());
     }
     std::vector<std::vector<TopK>> best(parts.size(), empty);
-    std::vector<char> fine(parts.size(), 0);
-    run_parallel(parts.size(),
-                 [&](std::size_t i) { fine[i] = batch_pieces(scan, parts[i], batch, bounds, best[i].data()); });
+    std::vector<char> fine(parts.size(), 1);
+    run_parallel(parts.size(), [&](std::size_t i) {
+        if (batch)
+            fine[i] = batch_pieces(scan, parts[i], *batch, bounds, best[i].data());
+        else
+            scan_pieces(scan, parts[i], bounds.data(), bounds.size(), scan.plain, best[i].data());
+    });
     const bool all_fine = std::find(fine.begin(), fine.end(), 0) == fine.end();
     for (std::size_t q = begin; q < end; ++q) {
         TopK& top = best[0][q - begin];
@@ -309,13 +346,8 @@ std::vector<std::vector<Candidate>> search(const Scan& scan) {
         const Batch* batch = nullptr;
         for (const Batch& b : scan.kernels->batches)
             if (batches && left >= (std::size_t)b.from) batch = &b;
-        const std::size_t n = batch ? std::min((std::size_t)batch->width, left) : 1;
-        if (batch) {
-            search_batch(scan, guess, parts, *batch, q, q + n, &out);
-        } else {
-            const Bound bound = bound_of(scan, q);
-            out[q] = search_one(scan, parts, bound, guess(bound));
-        }
+        const std::size_t n = batch ? std::min((std::size_t)batch->width, left) : left;
+        search_together(scan, guess, parts, batch, q, q + n, &out);
         q += n;
     }
     return out;
