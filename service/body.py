@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import orjson
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.requests import ClientDisconnect, Request
 
 from service.admission import share_of
@@ -31,6 +32,7 @@ from service.errors import (
 from service.headers import header
 from service.places import Location, shorten
 from service.schemas import filters, search
+from service.schemas.base import UNKNOWN_KEY
 from service.schemas.names import told
 
 T = TypeVar("T", bound=BaseModel)
@@ -46,7 +48,6 @@ _SAVED_BYTES = 1 << 20  # of a body on its way to the disk, that are written tog
 
 # Pydantic's messages speak of Python; these speak of JSON.
 _MESSAGES = {
-    "extra_forbidden": "unknown key",
     "missing": "missing",
     "model_type": "expected an object",
     "model_attributes_type": "expected an object",
@@ -184,7 +185,7 @@ def validated(data: Any, model: type[T]) -> T:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidRequestError.from_faults(
-            [_fault(found["loc"], found["type"], told(found)) for found in error.errors(include_url=False)]
+            [_fault(_place(found), found["type"], told(found)) for found in error.errors(include_url=False)]
         ) from None
 
 
@@ -226,6 +227,10 @@ def payload_body(**examples: Any) -> dict[str, Any]:
 def _documented(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
     content = {"schema": schema, "examples": {name: {"value": value} for name, value in examples.items()}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def _place(found: ErrorDetails) -> Location:
+    return (*found["loc"], found["ctx"]["key"]) if found["type"] == UNKNOWN_KEY else found["loc"]
 
 
 def _fault(location: Location, kind: str, message: str) -> Fault:

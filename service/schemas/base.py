@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 T = TypeVar("T")
 
 Several = Annotated[list[T], Field(fail_fast=True)]
 """A list that is looked at up to its first fault: a million faults would cost a gigabyte, and tell no more."""
+
+UNKNOWN_KEY = "unknown_key"
+"""Kind of the error about a key that a schema does not have: `key` of its context."""
+
+_LONGEST = 64
 
 
 class Schema(BaseModel):
@@ -19,9 +27,15 @@ class Schema(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_unknown_key(cls, data: Any) -> Any:
-        """Of many unknown keys keep one, which is then refused, for the reason that `Several` has."""
-        if isinstance(data, dict) and len(data) > len(cls.model_fields):
-            unknown = next(key for key in data if key not in cls.model_fields)
-            return {key: data[key] for key in (*cls.model_fields, unknown) if key in data}
+    def _no_unknown_key(cls, data: Any) -> Any:
+        """Refuse the first unknown key, of however many, and say what there is instead."""
+        if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
+            key = next(key for key in data if key not in cls.model_fields)
+            meant = _meant(key, list(cls.model_fields))
+            raise PydanticCustomError(UNKNOWN_KEY, "unknown key, {meant}", {"key": key, "meant": meant})
         return data
+
+
+def _meant(key: str, known: Sequence[str]) -> str:
+    close = get_close_matches(key[:_LONGEST], known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"expected {', '.join(known)}"

@@ -120,11 +120,16 @@ BAD_INDEX = [
     ({}, "invalid_request", "#/items", "items: missing"),
     ({"items": []}, "invalid_request", "#/items", "items: expected at least one"),
     ({"items": {}}, "invalid_request", "#/items", "items: expected a list"),
-    ({"items": [item(0)], "more": 1}, "invalid_request", "#/more", "more: unknown key"),
+    ({"items": [item(0)], "more": 1}, "invalid_request", "#/more", "more: unknown key, expected items"),
     ({"items": [{"features": features(0)}]}, "invalid_request", "#/items/0/id", "items[0].id: missing"),
     ({"items": [{"id": "a"}]}, "invalid_request", "#/items/0/features", "items[0].features: missing"),
     ({"items": [{"id": "a", "features": {}}]}, "invalid_request", "#/items/0/features", "items[0].features: "),
-    ({"items": [{**item(0), "vector": []}]}, "invalid_request", "#/items/0/vector", "items[0].vector: unknown key"),
+    (
+        {"items": [{**item(0), "vector": []}]},
+        "invalid_request",
+        "#/items/0/vector",
+        "items[0].vector: unknown key, expected id, features, codes, payload",
+    ),
     ({"items": [{**item(0), "payload": []}]}, "invalid_request", "#/items/0/payload", "items[0].payload: "),
     ({"items": [{**item(0), "payload": "x"}]}, "invalid_request", "#/items/0/payload", "items[0].payload: "),
     ({"items": [{**item(0), "id": ""}]}, "invalid_request", "#/items/0/id", "items[0].id: expected 1 to 512 bytes"),
@@ -165,6 +170,27 @@ def test_items_that_cannot_be_indexed(steady, body, code, pointer, words):
     assert problem["errors"][0]["pointer"] == pointer
     assert problem["detail"].startswith(words)
     assert_unchanged(steady)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"filtre": {}}, "filtre: unknown key, did you mean 'filter'?"),
+        ({"filter": {"price": {"lt": 3}}}, "filter.price: unknown key, expected must, should, must_not"),
+        ({"filter": {"mustnot": []}}, "filter.mustnot: unknown key, did you mean 'must_not'?"),
+        (
+            {"filter": {"must": [{"key": "a", "range": {"less": 3}}]}},
+            "filter.must[0].range.less: unknown key, expected gt, gte, lt, lte",
+        ),
+        ({"x" * 100_000: 1}, "['xxx"),
+        ({f"x{i}": i for i in range(1000)}, "x0: unknown key, expected query, "),
+    ],
+)
+def test_unknown_keys_are_told_with_those_that_there_are(steady, more, words):
+    problem = assert_problem(steady.post("/search", {"query": features(1), **more}), 422, "invalid_request")
+    assert problem["detail"].startswith(words)
+    assert len(problem["errors"]) == 1
+    assert len(problem["detail"]) < 400
 
 
 def test_both_places_of_a_duplicate_id_are_named(steady):
