@@ -16,7 +16,7 @@ from ccq_cli.words import without_http
 from service.errors import DirectoryInUseError, ServiceError
 from service.runtime import Runtime
 from service.settings import Settings
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 
 
 def read_settings(**flags: Any) -> Settings:

@@ -24,10 +24,12 @@ from service.errors import (
     UnknownCollectionError,
     UnknownModelError,
 )
+from service.followers import NOBODY, Followers
 from service.reencoding import Progress as Reencoding
 from service.reencoding import Reencoded, kept_for, reencode
 from service.settings import Settings
 from service.store.interface import CollectionRecord, ModelRecord, Store
+from service.tables import Progress as Loading
 from service.traits import KnownTraits, Traits, stored_model
 
 log = logging.getLogger(__name__)
@@ -89,11 +91,14 @@ class Catalog:
         Its collections are known at once, and loaded by `start_loading`.
     settings, encoders:
         The server's encoders, and limits on what they are given.
+    followers:
+        Told of the collections that are loaded, and of all that becomes of them.
     """
 
-    def __init__(self, store: Store, settings: Settings, encoders: Encoders) -> None:
+    def __init__(self, store: Store, settings: Settings, encoders: Encoders, followers: Followers = NOBODY) -> None:
         self._store = store
         self._settings = settings
+        self._followers = followers
         self.encoders = encoders
         self._changing = threading.Lock()
         self._traits = KnownTraits(store)
@@ -205,7 +210,7 @@ class Catalog:
             if entry is None or entry.failure is not None:
                 entry = self._entries[name] = self._entry(record)
                 try:
-                    self._provide(entry, Collection(self._store, record, self._model_of(record)))
+                    self._provide(entry, self._collection_of(record))
                 except BaseException as error:  # the store has it already: it can be deleted, or created once more
                     entry.failure = str(error)
                     raise
@@ -225,7 +230,9 @@ class Catalog:
         """Give a collection its encoders, and put it to use."""
         dims = collection.view.coder.model.dims
         collection.encoders = bind(entry.encoders, self.encoders, dims, self._settings)
-        entry.collection = collection
+        if entry.collection is not collection:
+            entry.collection = collection
+            self._followers.replaced(collection.record)
 
     def drop_collection(self, name: str) -> None:
         """Delete a collection with all its items.
@@ -241,8 +248,10 @@ class Catalog:
             if name in self._aliases:
                 means = self._aliases[name]
                 raise AliasConflictError(f"expected a collection to delete, got {name!r}, an alias of {means!r}")
-            self._store.drop_collection(self.entry(name).record)
+            record = self.entry(name).record
+            self._store.drop_collection(record)
             del self._entries[name]
+            self._followers.dropped(record)
 
     def check_reencoding(self, name: str, model: str) -> str:
         """Whether a collection can be encoded anew by a model, as far as can be told before: the name of its model now.
@@ -357,6 +366,9 @@ class Catalog:
                 log.exception("collection %r could not be loaded", entry.record.name)
                 entry.failure = str(error)
 
+    def _collection_of(self, record: CollectionRecord, progress: Loading = lambda _done, _all: None) -> Collection:
+        return Collection(self._store, record, self._model_of(record), progress, self._followers)
+
     def _load(self, entry: Entry) -> None:
         def progress(done: int, total: int) -> None:
             entry.done, entry.total = done, total
@@ -364,6 +376,6 @@ class Catalog:
                 raise _Stopped
 
         progress(0, 0)
-        collection = Collection(self._store, entry.record, self._model_of(entry.record), progress)
+        collection = self._collection_of(entry.record, progress)
         with self._changing:  # its encoders may be others meanwhile
             self._provide(entry, collection)

@@ -1,35 +1,27 @@
-"""A collection in memory: code tables that follow the store, and views of them that searches read.
+"""A collection: what its mirror holds in memory, and the writes that go through the store to it.
 
-The store is the truth. Once it has committed a write, its one writing thread brings the tables to the same version and
-publishes them as a new `View`, and only then the write returns. So what was acknowledged is durable and seen by every
-search that starts afterwards. Should anything fail between commit and publishing, the tables are thrown away and loaded
-again from the store: memory never stays behind it, and never runs ahead.
-
-A search takes a snapshot of the store and the view of the same version, so codes, ids and payloads are of one moment.
+The store's one writing thread brings memory to the version of each write that it has committed, tells those who follow,
+and only then the write returns. So what was acknowledged is durable and seen by every search that starts afterwards.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from ccq_core import CCQ
-from service.encoders.named import Encoders
-from service.errors import StorageError, UnavailableError, UnknownModelError, WouldTakeLongError
-from service.kept import KINDS, KeptLayout
+from service.errors import UnavailableError
+from service.followers import NOBODY, Followers
+from service.mirror import Mirror
 from service.records import Codes
 from service.store.interface import ANY, Change, CollectionRecord, NewItem, Seqs, Snapshot, Staging, Store, Terms
-from service.tables import Coder, Progress, Tables, View
+from service.tables import Coder, Progress, Tables
 
 log = logging.getLogger(__name__)
-
-_TRIES = 50
-_PAUSE_SECONDS = 0.0005
 
 
 @dataclass(frozen=True)
@@ -40,48 +32,28 @@ class Encoded:
     coder: Coder
 
 
-class Collection:
-    """One collection, loaded. `encoders` are those of its modalities that have one; see `service.encoders.raw`.
+class Collection(Mirror):
+    """One collection, loaded, to be read and written to.
 
     Parameters
     ----------
-    store, record:
-        Where its items are.
-    model:
-        The model that encodes its items and queries.
-    progress:
-        Called while loading with the number of items loaded, and of all.
+    store, record, model, progress:
+        As for `Mirror`.
+    followers:
+        Told of every write, and of codes that are others.
     """
 
     def __init__(
-        self, store: Store, record: CollectionRecord, model: CCQ, progress: Progress = lambda _done, _all: None
+        self,
+        store: Store,
+        record: CollectionRecord,
+        model: CCQ,
+        progress: Progress = lambda _done, _all: None,
+        followers: Followers = NOBODY,
     ) -> None:
-        self.kept = KeptLayout(record.keep, model.dims) if record.keep in KINDS else None
-        self.encoders: Encoders = {}  # replaced, and never written to
+        super().__init__(store, record, model, progress)
         self._store = store
-        self._coders = {record.generation: Coder.of(record, model)}
-        self._record = record
-        self._tables, self._view = self._load(progress)
-
-    @property
-    def view(self) -> View:
-        """The collection as it was after the last write."""
-        return self._view
-
-    @property
-    def record(self) -> CollectionRecord:
-        """The collection as it was then."""
-        return self._view.coder.record
-
-    def checksum_of(self, coder: Coder) -> str:
-        """SHA-256 of the file of a coder's model, in hex; empty if that model is gone, which it may be once another is.
-
-        It is read from the store, where no model in use is replaced.
-        """
-        try:
-            return self._store.model(coder.record.model).checksum
-        except UnknownModelError:
-            return ""
+        self._followers = followers
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -110,11 +82,12 @@ class Collection:
         """
 
         def publish(change: Change) -> None:
-            self._follow(change, encoded.codes)
+            self._follow(change, encoded.codes, records)
 
         coder = encoded.coder
+        records = coder.layout.pack(encoded.codes)
         with self._in_step():
-            return self._store.upsert(coder.record, items, coder.layout.pack(encoded.codes), publish, terms)
+            return self._store.upsert(coder.record, items, records, publish, terms)
 
     def delete_ids(self, ids: Sequence[str], terms: Terms = ANY) -> Change:
         """Delete the items with these ids that exist. Raises what `upsert` raises."""
@@ -167,10 +140,14 @@ class Collection:
                 tables.append(seqs, codes)
             return tables
 
+        def publish(change: Change) -> None:
+            self.follow(change, replace)
+            self._followers.replaced(self.record)
+
         now = self._view.coder
         self._coders = {coder.record.generation: coder for coder in (now, tables.coder)}
         with self._in_step():
-            change = staging.adopt(most, finish, lambda change: self._follow(change, replace))
+            change = staging.adopt(most, finish, publish)
         if change is not None:
             self._coders.pop(now.record.generation)
         return change
@@ -187,94 +164,7 @@ class Collection:
                 log.debug("collection %r: not loaded again", self._record.name, exc_info=True)
             raise
 
-    def _follow(self, change: Change, bring: Codes | Callable[[], Tables] | None = None) -> None:
-        """Bring memory to a version that was committed, and publish it.
-
-        `bring`: the codes of what was added; or what gives tables of that version, where they are others.
-        """
-        view = self._view
-        if change.version <= view.version:  # loaded again after an earlier write, which was committed with this one
-            return
-        try:
-            if change.version != view.version + 1:  # an earlier write left memory behind, and loading failed then
-                raise RuntimeError(f"memory is at version {view.version}, the write made version {change.version}")  # noqa: TRY301
-            tables = bring() if callable(bring) else self._changed(change, bring)
-            items = view.items + len(change.added) - len(change.removed)
-            self._tables, self._view = tables, tables.view(change.version, items)
-        except Exception:
-            # The write is durable, so it has succeeded; the tables may hold a part of it.
-            log.exception("collection %r: loading it again after a write", self._record.name)
-            self._tables, self._view = self._load()
-
-    def _changed(self, change: Change, codes: Codes | None) -> Tables:
-        self._tables.delete(change.removed)
-        if codes is not None:
-            self._tables.append(change.added, codes)
-        return self._tables
-
-    # -- reading ---------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def read(self, *, quick: bool = False) -> Iterator[tuple[View, Snapshot]]:
-        """The collection at one moment: codes, and a snapshot of the store, of the same version.
-
-        Parameters
-        ----------
-        quick:
-            Do not wait for anything, and have a snapshot that reads only what it knows where to find.
-
-        Raises
-        ------
-        WouldTakeLongError
-            It cannot be done at once.
-        UnknownCollectionError
-            The collection was deleted.
-        StorageBusyError, StorageError
-            The database cannot be read.
-        """
-        with ExitStack() as stack:
-            yield self._moment(stack, quick)
-
-    def _moment(self, stack: ExitStack, quick: bool) -> tuple[View, Snapshot]:
-        for _ in range(_TRIES):
-            with ExitStack() as attempt:
-                snapshot = attempt.enter_context(self._store.snapshot(self._record, quick=quick))
-                view = self._view
-                if view.version == snapshot.version:
-                    stack.push(attempt.pop_all())
-                    return view, snapshot
-            if quick:
-                raise WouldTakeLongError
-            time.sleep(_PAUSE_SECONDS)  # a write is committed and about to be published, or was just published
-
-        def alone() -> tuple[View, Snapshot]:
-            self._catch_up()
-            return self._view, stack.enter_context(self._store.snapshot(self._record))
-
-        return self._store.exclusively(alone)  # writes come too fast, or a failed one left memory behind
-
-    # -- memory and store ------------------------------------------------------------------------------------------
-
-    def _catch_up(self) -> None:
-        """Load again unless memory is at the store's version. Only while nothing is written."""
-        with self._store.snapshot(self._record) as snapshot:
-            current = snapshot.version == self._view.version
-        if not current:
-            log.warning("collection %r: memory differs from the store, loading it again", self._record.name)
-            self._tables, self._view = self._load()
-
-    def _load(self, progress: Progress = lambda _done, _all: None) -> tuple[Tables, View]:
-        with self._store.snapshot(self._record) as snapshot:
-            coder = self._coders.get(snapshot.record.generation)
-            if coder is None:  # nobody else can have changed it
-                raise StorageError(f"collection {self._record.name!r}: its model is another than it was given")
-            items, gone = snapshot.count(), snapshot.gone()
-            tables = Tables.load(coder, snapshot.codes(), gone, items, progress)
-            view = tables.view(snapshot.version, items)
-            read = tables.read - len(gone)
-            if read != view.items:
-                raise StorageError(
-                    f"collection {self._record.name!r}: {view.items} items, but codes of {read}: restore a "
-                    "snapshot, or make the collection anew"
-                )
-            return tables, view
+    def _follow(self, change: Change, codes: Codes | None = None, records: bytes | None = None) -> None:
+        """Bring memory, and those who follow, to a version that was committed; `records`: the codes, packed."""
+        self.follow(change, codes)
+        self._followers.changed(self.record, change, records)

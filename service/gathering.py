@@ -2,87 +2,40 @@
 
 Where the codes are few enough, those that came with one look at the network are answered on the event loop itself: to
 hand a search over to a thread, and its answer back, costs more than to answer it. The others wait for threads, and what
-finds all of them busy is answered together too. Nothing is ever delayed in the hope of company.
+finds all of them busy is answered together too. Where there are search processes, they get most. Nothing is delayed in
+the hope of company, but for those that have arrived already and are still on their way to here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
-from functools import cached_property
 
-from service import deadline, metrics, requestid
+from service import metrics, requestid
 from service.collection import Collection
-from service.errors import RequestTimeoutError, WouldTakeLongError
-from service.responses import Json
-from service.searching import Answer, Caches, search_together
+from service.errors import WouldTakeLongError
+from service.searchers.link import Link
+from service.searchers.messages import Reply
+from service.searchers.pool import SearchProcesses
+from service.searching import Caches, search_together
 from service.settings import Settings
+from service.waiting import Found, Waiting
 from service.workers import Workers
 
 MOST_TOGETHER = 64
 _LONG_SECONDS = 0.1  # where a pass on the event loop takes as long, as on a cold disk, there is none for a while
 _WHILE_SECONDS = 1.0
-# Long bodies, filters, batches, groups, pages behind a cursor, and a `limit` or `offset` of 100 and more may take far
-# longer than other searches, which should not wait for them, and their replies may be long.
-_MOST_BYTES = 1 << 18
-_ALONE = re.compile(rb'"(?:queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
-
-
-@dataclass(frozen=True)
-class Found:
-    """The reply to a search, and what it was that was asked for; see `service.searching.Answer`."""
-
-    reply: Json
-    limit: int
-    queries: int
-
-    @classmethod
-    def of(cls, answer: Answer) -> Found:
-        return cls(Json(answer.reply), answer.limit, answer.queries)
-
-
-@dataclass(eq=False)
-class _Waiting:
-    collection: Collection
-    body: bytes
-    reply: asyncio.Future[Found] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    request_id: str | None = field(default_factory=requestid.current.get)
-    expires: float = field(default_factory=deadline.expires)
-
-    threads: bool = False  # whether it was found to need one
-
-    def goes_with(self, other: _Waiting) -> bool:
-        return self.collection is other.collection and self.quick and other.quick and not self.filtered | other.filtered
-
-    def answer(self, reply: Found | Exception) -> None:
-        if self.reply.done():  # nobody waits for it any more, or it has been answered
-            return
-        if isinstance(reply, Exception):
-            self.reply.set_exception(reply)
-        else:
-            self.reply.set_result(reply)
-
-    def wanted(self) -> bool:
-        """Whether anybody still waits for it. If it came too late, that is its answer."""
-        try:
-            deadline.check(self.expires)
-        except RequestTimeoutError as error:
-            self.answer(error)
-        return not self.reply.done()
-
-    @cached_property
-    def quick(self) -> bool:
-        return len(self.body) <= _MOST_BYTES and not _ALONE.search(self.body)
-
-    @cached_property
-    def filtered(self) -> bool:
-        return b'"filter"' in self.body
+# Where there are search processes. A pass over the codes for so many searches costs each of them half: as many are
+# handed over at a time, to all processes together, while fewer are answered sooner here.
+_WIDE = 22
+_LEAST_TO_HAND_OUT = 4
+# Turns of the event loop, some microseconds each, that a search takes from the network to here. Those of several
+# clients are rarely at the same place.
+_TURNS = 3
 
 
 class Gathering:
@@ -92,13 +45,16 @@ class Gathering:
     ----------
     workers:
         Where they run, besides other work.
+    processes:
+        Where quick ones run, if there are any.
     """
 
-    def __init__(self, workers: Workers, settings: Settings) -> None:
+    def __init__(self, workers: Workers, settings: Settings, processes: SearchProcesses) -> None:
         self._workers = workers
+        self._processes = processes
         self._settings = settings
         self._caches = Caches.of(settings)
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[Waiting] = deque()
         self._busy = 0
         self._looking = False
         self._threads_until = -math.inf
@@ -110,7 +66,7 @@ class Gathering:
 
     async def search(self, collection: Collection, body: bytes) -> Found:
         """The reply to a `SearchRequest`; raises what `search_together` yields or raises."""
-        waiting = _Waiting(collection, body)
+        waiting = Waiting(collection, body)
         self._queue.append(waiting)
         self._look_soon()
         return await waiting.reply
@@ -120,10 +76,22 @@ class Gathering:
         if not self._looking:
             self._looking = True
             # A context of its own: this goes on when the request is over in which it happens to begin.
-            asyncio.get_running_loop().call_soon(self._look, context=Context())
+            self._wait_a_turn(0, _TURNS, Context())
+
+    def _wait_a_turn(self, before: int, turns: int, context: Context) -> None:
+        """Look once some turns of the event loop in a row have brought no further search."""
+        waiting = len(self._queue)
+        if before < waiting < MOST_TOGETHER:
+            turns = _TURNS
+        loop = asyncio.get_running_loop()
+        if turns:
+            loop.call_soon(self._wait_a_turn, waiting, turns - 1, context, context=context)
+        else:
+            self._look()
 
     def _look(self) -> None:
         self._looking = False
+        self._hand_out()
         together = self._take_quick()
         if together:
             self._answer_at_once(together)
@@ -136,31 +104,67 @@ class Gathering:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _needs_thread(self, waiting: _Waiting) -> bool:
+    def _needs_thread(self, waiting: Waiting) -> bool:
         most = self._settings.max_rows_at_once
         if not most or waiting.threads or not waiting.quick or time.monotonic() < self._threads_until:
             return True
         return waiting.collection.view.rows > most
 
-    def _take_quick(self) -> list[_Waiting]:
-        """Searches of one collection that can be answered here and now."""
-        taken: list[_Waiting] = []
-        others: deque[_Waiting] = deque()
-        most = MOST_TOGETHER
+    def _hand_out(self) -> None:
+        """Hand quick searches over to processes, to each that has room an equal part, where they are many."""
+        rooms = self._processes.rooms()
+        waiting = sum(not self._needs_thread(waiting) for waiting in self._queue) if rooms else 0
+        least = max(-(-_WIDE // max(self._settings.search_processes, 1)), _LEAST_TO_HAND_OUT)
+        for i, link in enumerate(rooms):
+            if waiting < (_WIDE if link.busy else least):
+                break
+            share = max(-(-waiting // (len(rooms) - i)), least)
+            together = self._take_quick(min(share, MOST_TOGETHER), link)
+            if together:
+                self._ask(link, together)
+            waiting -= len(together)
+
+    def _ask(self, link: Link, together: list[Waiting]) -> None:
+        def done(replies: Sequence[Reply | None]) -> None:
+            for waiting, reply in zip(together, replies, strict=True):
+                if reply is not None:
+                    waiting.answer(Found.by_process(reply))
+            self._leave_to_threads(together)
+            self._look_soon()
+
+        request_ids = _request_ids(together)
+        if link.ask(together[0].collection.record.number, [waiting.body for waiting in together], request_ids, done):
+            metrics.gathered(len(together))
+        else:
+            self._leave_to_threads(together)
+
+    def _leave_to_threads(self, together: list[Waiting]) -> None:
+        """Queue those that have no answer yet once more, behind those that wait for threads already."""
+        for waiting in together:
+            if not waiting.reply.done():
+                waiting.threads = True
+                self._queue.append(waiting)
+
+    def _take_quick(self, most: int = MOST_TOGETHER, link: Link | None = None) -> list[Waiting]:
+        """Searches of one collection that can be answered here and now, or by a process; so many at most."""
+        taken: list[Waiting] = []
+        others: deque[Waiting] = deque()
         for waiting in self._queue:
             company = not taken or waiting.collection is taken[0].collection
-            if len(taken) < most and company and not self._needs_thread(waiting):
+            there = link is None or link.has(waiting.collection.record.number)
+            if len(taken) < most and company and there and not self._needs_thread(waiting):
                 taken.append(waiting)
-                rows = max(waiting.collection.view.rows, 1)
-                most = min(MOST_TOGETHER, self._settings.max_rows_at_once // rows)
+                if link is None:
+                    rows = max(waiting.collection.view.rows, 1)
+                    most = min(most, self._settings.max_rows_at_once // rows)
             else:
                 others.append(waiting)
         self._queue = others
         return [waiting for waiting in taken if waiting.wanted()]
 
-    def _answer_at_once(self, together: list[_Waiting]) -> None:
+    def _answer_at_once(self, together: list[Waiting]) -> None:
         metrics.gathered(len(together))
-        requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
+        requestid.current.set(_request_ids(together))
         started = time.monotonic()
         bodies = [waiting.body for waiting in together]
         try:
@@ -175,10 +179,7 @@ class Gathering:
         ended = time.monotonic()
         if ended - started > _LONG_SECONDS:
             self._threads_until = ended + _WHILE_SECONDS
-        for waiting in together:
-            if not waiting.reply.done():
-                waiting.threads = True
-                self._queue.append(waiting)
+        self._leave_to_threads(together)
 
     async def _work(self) -> None:
         try:
@@ -189,14 +190,14 @@ class Gathering:
             if self._queue:
                 self._look_soon()
 
-    async def _answer(self, together: list[_Waiting]) -> None:
+    async def _answer(self, together: list[Waiting]) -> None:
         loop = asyncio.get_running_loop()
 
         def hand_over(i: int, reply: Found | Exception) -> None:
             loop.call_soon_threadsafe(together[i].answer, reply)
 
         metrics.gathered(len(together))
-        requestid.current.set(" ".join(waiting.request_id for waiting in together if waiting.request_id))
+        requestid.current.set(_request_ids(together))
         bodies = [waiting.body for waiting in together]
         try:
             await self._workers.run(_search, together[0].collection, bodies, self._settings, self._caches, hand_over)
@@ -207,7 +208,7 @@ class Gathering:
             for waiting in together:  # all have their answer, or the server is being stopped
                 waiting.reply.cancel()
 
-    def _take(self) -> list[_Waiting]:
+    def _take(self) -> list[Waiting]:
         """The search that has waited longest for a thread, and its share of those that can go with it; or none."""
         while self._queue and not self._queue[0].wanted():  # all have the same time: those that are late stand in front
             self._queue.popleft()
@@ -220,6 +221,10 @@ class Gathering:
         for one in taken:
             self._queue.remove(one)
         return taken
+
+
+def _request_ids(together: Iterable[Waiting]) -> str:
+    return " ".join(waiting.request_id for waiting in together if waiting.request_id)
 
 
 def _search(

@@ -6,7 +6,7 @@ bounded number of values, whatever clients send.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from functools import cache
 
 from prometheus_client import (
@@ -48,6 +48,10 @@ _TOGETHER = Histogram(
     "Requests that were answered together, in one pass over the codes.",
     buckets=(1, 2, 4, 8, 16, 32, 64),
     registry=REGISTRY,
+)
+_SEARCH_PROCESSES = Gauge("ccq_search_processes", "Search processes that are running.", registry=REGISTRY)
+_PROCESS_ENDS = Counter(
+    "ccq_search_process_ends", "Search processes that have ended; others took their places.", registry=REGISTRY
 )
 _COMMIT_SECONDS = Histogram(
     "ccq_commit_seconds", "How long commits took, until they were on disk.", buckets=_SECONDS, registry=REGISTRY
@@ -101,13 +105,38 @@ def scanned(tables: Iterable[TableView], queries: int, allowed: Sized | None) ->
     """A pass over some tables begins, for so many queries; `allowed` are the only items that it looks at."""
     for table in tables:
         rows = table.rows if allowed is None else min(table.rows, len(allowed))
-        _ROWS.inc(rows * queries)
-        _BYTES.inc(rows * table.width)
+        _tell_scan(rows * queries, rows * table.width)
+
+
+def count_scan(rows: int, size: int) -> None:
+    """So many code rows were scanned, once for each query, and so many bytes of codes, once for all."""
+    _ROWS.inc(rows)
+    _BYTES.inc(size)
+
+
+_tell_scan: Callable[[int, int], None] = count_scan
+
+
+def tell_scans(to: Callable[[int, int], None]) -> None:
+    """Let something else than the counters here be told of scans, as `count_scan` is: for a process without them."""
+    global _tell_scan
+    _tell_scan = to
 
 
 def gathered(searches: int) -> None:
     """So many requests are answered together."""
     _TOGETHER.observe(searches)
+
+
+def search_process_began() -> None:
+    """A search process runs."""
+    _SEARCH_PROCESSES.inc()
+
+
+def search_process_ended() -> None:
+    """A search process that ran has ended."""
+    _SEARCH_PROCESSES.dec()
+    _PROCESS_ENDS.inc()
 
 
 def snapshot_made(when: float, size: int, seconds: float = 0) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccq_core.features import Float32
-from service.collection import Collection
 from service.encoders.named import Encoders
 from service.encoders.raw import encode_raw, has_raw
 from service.errors import CoreInputError, Fault, InvalidRequestError, UnknownItemError
 from service.features import read_vectors
+from service.mirror import Mirror
 from service.places import Location, shorten
 from service.schemas.search import SearchRequest
 from service.store.interface import ItemRow, Snapshot
@@ -61,7 +61,7 @@ class Query:
         return replace(self, examples=[made.get(i, example) for i, example in enumerate(self.examples)])
 
     def resolve(
-        self, spelled: Float32, collection: Collection, view: View, snapshot: Snapshot
+        self, spelled: Float32, collection: Mirror, view: View, snapshot: Snapshot
     ) -> tuple[Float32, tuple[int, ...]]:
         """Latent vectors (q, D) of the queries, and the ascending sequence numbers of the stored items among them.
 
@@ -138,7 +138,7 @@ def _latents(spelled: Sequence[tuple[Location, Mapping[str, Any]]], coder: Coder
         return coder.model.project(vectors.marked(rows), alone=True)
 
 
-def _stored_item(item_id: str, place: Location, collection: Collection, snapshot: Snapshot) -> ItemRow:
+def _stored_item(item_id: str, place: Location, collection: Mirror, snapshot: Snapshot) -> ItemRow:
     item = snapshot.item(item_id)
     if item is None:
         raise UnknownItemError(item_id, collection.record.name, [Fault.at(place, f"no item {shorten(item_id)}")])

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from ccq_core.latents import Latents
-from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, StorageError
+from service.mirror import Mirror
 from service.ranking import Job, Ranking
 from service.schemas.search import SearchRequest
 from service.store.interface import Seqs, Snapshot
@@ -18,7 +18,7 @@ from service.tables import View
 from service.warming import Warming, latent_key
 
 
-def check_rescoring(request: SearchRequest, collection: Collection) -> None:
+def check_rescoring(request: SearchRequest, collection: Mirror) -> None:
     """InvalidRequestError if a request wants results ranked anew where nothing is kept to do so."""
     if request.rescore and collection.kept is None:
         name = collection.record.name
@@ -35,7 +35,7 @@ def rescored(
     rankings: Sequence[Ranking],
     job: Job,
     least_score: np.float32 | None,
-    collection: Collection,
+    collection: Mirror,
     view: View,
     snapshot: Snapshot,
     warming: Warming,
@@ -73,7 +73,7 @@ def rescored(
 
 
 def _read(
-    seqs: Seqs, *, database: str, collection: Collection, view: View, snapshot: Snapshot, warming: Warming
+    seqs: Seqs, *, database: str, collection: Mirror, view: View, snapshot: Snapshot, warming: Warming
 ) -> Latents:
     """Latent vectors of items, from the features that are kept of them."""
     layout, coder = collection.kept, view.coder

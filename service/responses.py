@@ -19,8 +19,13 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The content as JSON. A float32 has as many digits as it takes to tell it from its neighbours."""
-        return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+        """The content as JSON."""
+        return to_json(content)
+
+
+def to_json(content: Any) -> bytes:
+    """JSON of a reply. A float32 has as many digits as it takes to tell it from its neighbours."""
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def written(reply: Written) -> Response:

@@ -8,7 +8,7 @@ from service import archive
 from service.errors import SnapshotFileError
 from service.store.connection import log_bytes, sync_directory
 from service.store.directory import DirectoryLock
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 
 
 def restore(snapshot: Path, directory: Path) -> archive.Manifest:

@@ -16,6 +16,7 @@ from service.insight import Insight
 from service.jobs.reencode import ReencodeJobs
 from service.jobs.runner import Jobs
 from service.jobs.training import TrainingJobs
+from service.searchers.pool import SearchProcesses
 from service.settings import Settings
 from service.snapshots import Snapshots
 from service.store.interface import Store
@@ -38,7 +39,9 @@ class Runtime:
     commits:
         Threads that wait for the disk: the more wait, the more are committed together.
     searches:
-        Searches, gathered for the threads that are free.
+        Searches, gathered for the threads and processes that are free.
+    processes:
+        Processes for searches.
     snapshots:
         Copies of all that the store holds.
     jobs:
@@ -55,6 +58,7 @@ class Runtime:
     writes: Workers
     commits: Workers
     searches: Gathering
+    processes: SearchProcesses
     snapshots: Snapshots
     jobs: Jobs
     insight: Insight
@@ -83,7 +87,8 @@ class Runtime:
         access = Access(settings) if access is None else access
         store = SQLiteStore(settings.data, settings.page_cache_bytes)
         try:
-            catalog = Catalog(store, settings, open_encoders(settings))
+            processes = SearchProcesses(settings, store)
+            catalog = Catalog(store, settings, open_encoders(settings), processes)
             if model_path is not None:
                 with modelfile.naming(model_path):
                     catalog.adopt(model_path.stem, model_path.read_bytes(), settings.default_collection)
@@ -97,17 +102,21 @@ class Runtime:
             raise
         reads = Workers(settings.search_threads)
         writes, commits = Workers(settings.write_threads), Workers(_WAITING)
-        searches = Gathering(reads, settings)
-        return cls(settings, access, store, catalog, reads, writes, commits, searches, snapshots, jobs, Insight())
+        searches = Gathering(reads, settings, processes)
+        return cls(
+            settings, access, store, catalog, reads, writes, commits, searches, processes, snapshots, jobs, Insight()
+        )
 
     def start(self) -> None:
         """Begin loading collections, making snapshots, and working on jobs; requests may come already."""
+        self.processes.start()
         self.catalog.start_loading()
         self.snapshots.start()
         self.jobs.start()
 
     def close(self) -> None:
         """End what goes on in the background, finish the write in progress, let go of it all."""
+        self.processes.close()
         self.searches.close()
         self.jobs.close()
         self.catalog.stop()

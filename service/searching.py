@@ -13,7 +13,6 @@ import numpy as np
 from ccq_core.features import Float32
 from ccq_core.model import PAIR
 from service.body import parse
-from service.collection import Collection
 from service.errors import (
     CoreInputError,
     Fault,
@@ -27,6 +26,7 @@ from service.grouping import form_groups, rows_to_group
 from service.hits import read_hits
 from service.items import took_ms
 from service.latents import LatentCache
+from service.mirror import Mirror
 from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
 from service.query import Query, spell
@@ -75,7 +75,7 @@ class Caches:
 
 
 def search_together(
-    collection: Collection,
+    collection: Mirror,
     bodies: Sequence[bytes],
     settings: Settings,
     caches: Caches,
@@ -142,7 +142,7 @@ def _kept(wrong: dict[int, Exception], i: int) -> Iterator[None]:
 class _Search:
     """A request that was read and checked."""
 
-    collection: Collection
+    collection: Mirror
     settings: Settings
     request: SearchRequest
     databases: tuple[str, ...]
@@ -151,7 +151,7 @@ class _Search:
     cursor: Cursor | None
 
     @classmethod
-    def read(cls, body: bytes, collection: Collection, settings: Settings) -> Self:
+    def read(cls, body: bytes, collection: Mirror, settings: Settings) -> Self:
         request = parse(body, SearchRequest, queries=settings.max_batch_queries)
         _check_size(request, settings)
         cursor = None if request.cursor is None else Cursor.read(request.cursor)
@@ -281,7 +281,7 @@ def _refused(key: str, reason: str) -> InvalidRequestError:
     return InvalidRequestError.from_faults([Fault.at((key,), reason)])
 
 
-def _databases(request: SearchRequest, collection: Collection) -> tuple[str, ...]:
+def _databases(request: SearchRequest, collection: Mirror) -> tuple[str, ...]:
     coder = collection.view.coder
     known = coder.layout.databases
     if request.database is None:

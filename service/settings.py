@@ -161,6 +161,13 @@ class Settings(BaseSettings):
         description="Most code rows that quick searches look at together on the event loop, once for each search; more "
         "is left to threads. 10^8 take some 10 milliseconds; 0: everything is left to threads.",
     )
+    search_processes: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="Processes that answer quick searches beside the server, so that more cores can. Each takes some "
+        "80 MB, and once more the codes and the memory for pages, filters and `rescore`.",
+    )
     search_threads: int = Field(
         default_factory=processors,
         ge=1,

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from service.collection import Collection
 from service.errors import ServiceError
 from service.latents import Key, LatentCache
+from service.mirror import Mirror
 from service.tables import Coder
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Warming:
             self._ended.set()
         self._thread.shutdown(cancel_futures=True)
 
-    def begin(self, key: Key, collection: Collection, coder: Coder, missing: int) -> None:
+    def begin(self, key: Key, collection: Mirror, coder: Coder, missing: int) -> None:
         """Read all items of a collection and database, of which one was missing, unless that is being done.
 
         Parameters
@@ -59,7 +59,7 @@ class Warming:
             self._begun.add(key)
             self._thread.submit(self._read_all, key, collection, coder)
 
-    def _read_all(self, key: Key, collection: Collection, coder: Coder) -> None:
+    def _read_all(self, key: Key, collection: Mirror, coder: Coder) -> None:
         try:
             while not self._ended.is_set():
                 started = time.monotonic()
@@ -74,7 +74,7 @@ class Warming:
             with self._lock:
                 self._begun.discard(key)
 
-    def _read_some(self, key: Key, collection: Collection, coder: Coder) -> bool:
+    def _read_some(self, key: Key, collection: Mirror, coder: Coder) -> bool:
         """Read the next items; whether there may be more."""
         after = self.cache.through(key)
         if after is None:

@@ -20,8 +20,8 @@ from service.store import aliases, discarded, generations, listed, segments
 from service.store.connection import open_writer, storage_errors
 from service.store.directory import DirectoryLock
 from service.store.interface import CollectionRecord, Seqs
+from service.store.reading import DATABASE_NAME
 from service.store.snapshot import items_table
-from service.store.sqlite import DATABASE_NAME
 
 _MOST = 20  # faults of one part that are told
 

@@ -91,7 +91,7 @@ def open_writer(path: Path, *, existing: bool = False) -> apsw.Connection:
             f"database {path} is {state}, but other files in {path.parent} say that there was one: put it back from a "
             "backup, or, to start with nothing, choose or make an empty directory"
         )
-    _load_checksums()
+    load_checksums()
     with database_errors(path):
         connection = apsw.Connection(str(path))
         try:
@@ -208,7 +208,7 @@ def _is_damage(error: apsw.Error) -> bool:
     return getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_DATA  # which apsw's stubs do not know
 
 
-def _load_checksums() -> None:
+def load_checksums() -> None:
     """Let all connections of this process check the checksums of pages, where a database has them."""
     try:
         with closing(apsw.Connection(":memory:")) as connection:

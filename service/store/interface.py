@@ -379,6 +379,12 @@ class Store(Protocol):
     def exclusively(self, work: Callable[[], T]) -> T:
         """Do something between two writes: what it returns; raises what it raises."""
 
+    def lend(self) -> Callable[[], None]:
+        """Admit a read that another process does, until what is returned is called, once.
+
+        Raises WouldTakeLongError while nothing may be read.
+        """
+
     def size(self) -> int:
         """About how many bytes everything takes."""
 

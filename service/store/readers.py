@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,6 +58,22 @@ class Readers:
                 db.close(True)
         finally:
             self._give_back(place, connection)
+
+    def lend(self) -> Callable[[], None]:
+        """Count a transaction of another process as one of these, until what is returned is called, once.
+
+        Raises WouldTakeLongError while none may begin.
+        """
+        with self._changed:
+            if self._held or self._closed:
+                raise WouldTakeLongError
+            self._reading += 1
+        return self._taken_back
+
+    def _taken_back(self) -> None:
+        with self._changed:
+            self._reading -= 1
+            self._changed.notify_all()
 
     @contextmanager
     def held(self, seconds: float) -> Iterator[bool]:

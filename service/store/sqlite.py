@@ -9,8 +9,8 @@ commit, and wait for nobody but a moment now and then (see `service.store.reader
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -36,7 +36,6 @@ from service.store.interface import (
     CollectionRecord,
     Copied,
     ModelChanged,
-    ModelRecord,
     NewItem,
     Publish,
     Seqs,
@@ -45,7 +44,7 @@ from service.store.interface import (
 )
 from service.store.jobrecords import JobStore
 from service.store.jobs import JobTable
-from service.store.readers import Readers
+from service.store.reading import DATABASE_NAME, SQLiteReading
 from service.store.snapshot import SQLiteSnapshot, items_table
 from service.store.staging import SQLiteStaging
 from service.store.tidier import Tidier
@@ -57,11 +56,10 @@ T = TypeVar("T")
 W = TypeVar("W", Change, Change | None)
 Work = Callable[[apsw.Cursor, CollectionRecord], T]
 
-DATABASE_NAME = "ccq.sqlite"
 LOG_BYTES = 64 << 20
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteReading):
     """The store of a data directory (see `service.store.interface.Store`).
 
     Parameters
@@ -89,7 +87,7 @@ class SQLiteStore:
             self._lock.release()
             raise
         self._connection = connection
-        self._readers = Readers(self._path, cache_bytes)
+        super().__init__(self._path, cache_bytes)
         self._log_limit = LOG_BYTES
         self._tidier = Tidier()
         self._live: set[int] = set()  # generations that somebody is at work on; for the writing thread
@@ -124,27 +122,6 @@ class SQLiteStore:
             return "created" if known is None else "replaced"
 
         return self._writer.run(work)
-
-    def models(self) -> list[ModelRecord]:
-        """All models, by name."""
-        with self._read() as db:
-            rows = db.execute("SELECT name, checksum, length(file), created FROM models ORDER BY name")
-            return [ModelRecord(*row) for row in rows]
-
-    def model(self, name: str) -> ModelRecord:
-        """One model; UnknownModelError if there is none of this name."""
-        with self._read() as db:
-            for row in db.execute("SELECT name, checksum, length(file), created FROM models WHERE name = ?", (name,)):
-                return ModelRecord(*row)
-        raise UnknownModelError(name)
-
-    def model_file(self, name: str) -> tuple[ModelRecord, bytes]:
-        """A model and its file, of one moment; UnknownModelError if there is none of this name."""
-        with self._read() as db:
-            sql = "SELECT name, checksum, length(file), created, file FROM models WHERE name = ?"
-            for *record, file in db.execute(sql, (name,)):
-                return ModelRecord(*record), file
-        raise UnknownModelError(name)
 
     def delete_model(self, name: str) -> None:
         """Delete a model; UnknownModelError, or ModelInUseError naming the collections."""
@@ -197,11 +174,6 @@ class SQLiteStore:
 
         return self._writer.run(work)
 
-    def collections(self) -> list[CollectionRecord]:
-        """All collections, by name."""
-        with self._read() as db:
-            return listed.every(db)
-
     def index_keys(self, record: CollectionRecord, keys: Sequence[str]) -> bool:
         """Index exactly these payload keys; whether that is a change."""
 
@@ -226,19 +198,9 @@ class SQLiteStore:
         sql = "INSERT INTO indexed_keys (collection, path) VALUES (?, ?)"
         db.executemany(sql, ((record.number, path) for path in sorted(paths)))
 
-    def indexed_keys(self, record: CollectionRecord) -> list[str]:
-        """The indexed payload keys, in order."""
-        with self._read() as db:
-            return list(postings.keys_of(db, record))
-
     def set_encoders(self, record: CollectionRecord, names: Mapping[str, str]) -> None:
         """Let a collection have exactly these encoders."""
         self._writer.run(self._known(record, lambda db, record: encodernames.put(db, record, names)))
-
-    def encoders(self, record: CollectionRecord) -> dict[str, str]:
-        """Names of a collection's encoders, by modality."""
-        with self._read() as db:
-            return encodernames.of(db, record)
 
     def drop_collection(self, record: CollectionRecord) -> None:
         """Delete a collection and its items; UnknownCollectionError, or AliasConflictError."""
@@ -350,21 +312,10 @@ class SQLiteStore:
         self._writer.run(lambda _: None, lambda _: done.append(work()), last=True)
         return done[0]
 
-    def size(self) -> int:
-        """About how many bytes everything takes."""
-        with self._read() as db:
-            return int(db.execute("PRAGMA page_count").get * db.execute("PRAGMA page_size").get)
-
     def copy(self, file: Path, check: Callable[[], None]) -> Copied:
         """Copy everything to a new file, as it is at one moment; see `service.store.backup`."""
         with storage_errors():
             return backup.copy(self._connection, self.exclusively, file, check)
-
-    @contextmanager
-    def snapshot(self, record: CollectionRecord, *, quick: bool = False) -> Iterator[SQLiteSnapshot]:
-        """The collection as it is now; UnknownCollectionError if it is gone. `quick`: see `Store`."""
-        with self._read(wait=not quick) as db:
-            yield SQLiteSnapshot(db, record, quick)
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -415,12 +366,6 @@ class SQLiteStore:
         if keys:
             postings.remove(db, record, keys, texts)
         return gone
-
-    @contextmanager
-    def _read(self, *, wait: bool = True) -> Iterator[apsw.Cursor]:
-        """A read transaction on a connection of its own."""
-        with storage_errors(), self._readers.read(wait=wait) as db:
-            yield db
 
     def _bound_log(self) -> None:
         """Empty the write-ahead log if it is long, which takes a moment without readers.

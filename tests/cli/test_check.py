@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from ccq_cli.main import main
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 from tests.service.harness import InProcess, fill
 
 

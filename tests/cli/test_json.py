@@ -10,7 +10,7 @@ import numpy as np
 
 from ccq_cli.main import VERBS, main
 from ccq_core import CCQ
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 from tests.cli.bulk import ok, refused
 
 _SAID_BY_STATUS = "says no more than that it is done, which the exit status says"

@@ -347,6 +347,7 @@ NO_LIMITS = {
     "filter_cache_bytes",
     "rescore_cache_bytes",
     "jobs_keep",
+    "search_processes",
     "training_threads",
 }
 

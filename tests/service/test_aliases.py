@@ -8,7 +8,8 @@ from service import errors
 from service.catalog import Catalog
 from service.schemas.aliases import AliasInfo, AliasList
 from service.store.check import check
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 from tests.service.harness import MODEL_FILE, InProcess, assert_problem, features, item
 from tests.service.test_access import bearer, create_key
 

@@ -6,7 +6,8 @@ import pytest
 
 from service import errors, keys
 from service.store.directory import LOCK_NAME
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 
 
 @pytest.fixture

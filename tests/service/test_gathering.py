@@ -12,6 +12,7 @@ import service.store.snapshot
 from service.errors import ReplyTooLargeError
 from service.gathering import MOST_TOGETHER, Gathering
 from service.responses import Json
+from service.searchers.pool import SearchProcesses
 from service.searching import Caches, search_together
 from service.settings import Settings
 from service.workers import Workers
@@ -25,7 +26,8 @@ class Searches:
         self.groups = []
         self.go = threading.Semaphore(0)
         monkeypatch.setattr(service.gathering, "_search", self._search)
-        self.gathering = Gathering(Workers(threads), Settings(data="unused", max_rows_at_once=0))
+        settings = Settings(data="unused", max_rows_at_once=0)
+        self.gathering = Gathering(Workers(threads), settings, SearchProcesses(settings, store=None))
 
     def _search(self, collection, bodies, settings, filters, hand_over):
         self.groups.append([body.decode() for body in bodies])
@@ -337,3 +339,60 @@ def test_searches_that_need_a_thread_get_one_while_others_keep_coming(filled, mo
 
     Groups(monkeypatch)
     assert filled.run(play()) > 8
+
+
+def test_searches_that_are_still_on_their_way_are_waited_for(filled, monkeypatch):
+    groups = Groups(monkeypatch)
+    searches, collection = filled.app.state.runtime.searches, filled.catalog.collection("default")
+
+    async def play():
+        begun = []
+        for turns in (0, 2, 2, 20):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            body = orjson.dumps({"query": features(len(begun))})
+            begun.append(asyncio.ensure_future(searches.search(collection, body)))
+        await asyncio.gather(*begun)
+
+    filled.run(play())
+    assert groups.quick == [3, 1]
+
+
+def test_as_many_as_fit_one_pass_are_not_kept_waiting_by_those_behind(filled, monkeypatch):
+    groups = Groups(monkeypatch)
+    searches, collection = filled.app.state.runtime.searches, filled.catalog.collection("default")
+    body = orjson.dumps({"query": features(1)})
+
+    async def play():
+        begun = [asyncio.ensure_future(searches.search(collection, body))]
+        while not begun[0].done() and len(begun) < 3 * MOST_TOGETHER:
+            await asyncio.sleep(0)
+            begun.append(asyncio.ensure_future(searches.search(collection, body)))
+        await asyncio.gather(*begun)
+        return len(begun)
+
+    assert filled.run(play()) < MOST_TOGETHER + 10
+    assert groups.quick[0] == MOST_TOGETHER
+
+
+def test_those_that_need_a_thread_get_it_in_the_order_of_their_coming(tmp_path):
+    service = InProcess(tmp_path / "data", search_threads=1)
+    service.create()
+    fill(service)
+    searches, collection = service.app.state.runtime.searches, service.catalog.collection("default")
+    bodies = [{"query": features(1), "filter": {"must": [{"key": "n", "range": {"lt": i}}]}} for i in range(12)]
+    order = []
+
+    async def play():
+        begun = []
+        for i, body in enumerate(bodies):
+            search = asyncio.ensure_future(searches.search(collection, orjson.dumps(body)))
+            search.add_done_callback(lambda _, i=i: order.append(i))
+            begun.append(search)
+            for _ in range(8):
+                await asyncio.sleep(0)
+        await asyncio.gather(*begun)
+
+    service.run(play())
+    service.close()
+    assert order == list(range(12))

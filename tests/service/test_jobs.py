@@ -12,7 +12,8 @@ from service.restore import restore
 from service.schemas.jobs import JobInfo, JobList
 from service.settings import Settings
 from service.store.connection import open_writer
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 from tests.service.harness import InProcess, assert_problem
 from tests.service.older import go_back
 

@@ -9,7 +9,8 @@ import pytest
 from service.store import sqlite
 from service.store.connection import log_bytes
 from service.store.interface import NewItem
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 
 LOG_BYTES = 500_000
 

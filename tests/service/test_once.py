@@ -11,7 +11,7 @@ import pytest
 
 from service.indexing import prepare_items, store_items
 from service.store import replies
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 from service.writing import Asked
 from tests.service.harness import ServerProcess, assert_problem, item
 

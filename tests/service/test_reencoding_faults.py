@@ -11,7 +11,8 @@ from service.records import Layout
 from service.restore import restore
 from service.store import discarded, generations, segments
 from service.store.connection import open_writer
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 from tests.service.harness import assert_problem
 from tests.service.older import go_back
 from tests.service.reencoded import (

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from service import errors
 from service.store import segments
 from service.store.interface import CollectionRecord, NewItem
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 from tests.service.test_store import held
 
 SIZE = 2

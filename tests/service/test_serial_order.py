@@ -96,6 +96,7 @@ class Client:
         self._client = service.client
         self._rng = random.Random(f"{seed}-{number}")
         self._number = number
+        self.limit = 1000
         self.done = []
 
     async def run(self):
@@ -128,12 +129,12 @@ class Client:
 
     async def _search(self, mark, turn):
         only = {"must": [{"key": "mark", "match": {"value": mark}}]}
-        body = {"query": features(turn), "database": DATABASES, "limit": 1000, "filter": only}
+        body = {"query": features(turn), "database": DATABASES, "limit": self.limit, "filter": only}
         seen = whole(self._items((await self._call("POST", "/search", body))["results"]))
         return {"seen": ((mark, seen[mark]),)}
 
     async def _search_all(self, _, turn):
-        body = {"query": features(turn), "database": DATABASES, "limit": 1000}
+        body = {"query": features(turn), "database": DATABASES, "limit": self.limit}
         return {"seen": tuple(whole(self._items((await self._call("POST", "/search", body))["results"])).items())}
 
     @staticmethod

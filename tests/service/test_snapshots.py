@@ -28,7 +28,7 @@ from service.schemas.snapshots import SnapshotInfo
 from service.settings import Settings
 from service.store import backup, sqlite
 from service.store.check import check
-from service.store.sqlite import DATABASE_NAME
+from service.store.reading import DATABASE_NAME
 from tests.service.harness import InProcess, ServerProcess, assert_problem, features, item
 from tests.service.test_access import bearer, create_key
 from tests.service.test_metrics import scrape

@@ -9,7 +9,8 @@ import pytest
 from service import errors
 from service.store.connection import SCHEMA_VERSION
 from service.store.interface import NewItem, Store
-from service.store.sqlite import DATABASE_NAME, SQLiteStore
+from service.store.reading import DATABASE_NAME
+from service.store.sqlite import SQLiteStore
 
 
 def new(*ids, payload=b"{}"):

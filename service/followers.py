@@ -1,0 +1,34 @@
+"""Who is told what becomes of collections: whoever has another copy of their codes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from service.store.interface import Change, CollectionRecord
+
+
+class Followers(Protocol):
+    """Told in the order of the commits, from any thread, and before a write returns. Must not raise, and not wait."""
+
+    def replaced(self, record: CollectionRecord) -> None:
+        """A collection is loaded, or has another model: all of its codes are others."""
+
+    def changed(self, record: CollectionRecord, change: Change, records: bytes | None) -> None:
+        """A collection was written to; `records`: the packed code records of what was added."""
+
+    def dropped(self, record: CollectionRecord) -> None:
+        """A collection was deleted."""
+
+
+class _Nobody:
+    def replaced(self, record: CollectionRecord) -> None:
+        pass
+
+    def changed(self, record: CollectionRecord, change: Change, records: bytes | None) -> None:
+        pass
+
+    def dropped(self, record: CollectionRecord) -> None:
+        pass
+
+
+NOBODY: Followers = _Nobody()
