@@ -26,11 +26,13 @@ Done = Callable[[Sequence[Reply | None]], None]
 
 MOST_ASKED = 2  # batches at one time: one that is answered, and one that lies ready
 # A process is to say something so often. One that has been silent for a while may be stopped, or the machine is busy:
-# the server answers what it was asked. One that stays silent is ended: it may keep the log from being emptied.
+# the server answers what it was asked, as it does what takes long. One that stays silent is ended: it may keep the log
+# from being emptied.
 _BEAT_SECONDS = 0.2
 _SILENT_SECONDS = 1.0
 _DEAD_SECONDS = 5.0
 _START_SECONDS = 60.0
+_LATE_SECONDS = 2.0
 _SLOW_SECONDS = 30.0  # it listens, but does not answer
 _RETRY_SECONDS = 10.0
 _MOST_UNSENT_BYTES = 64 << 20
@@ -177,7 +179,7 @@ class Link(asyncio.Protocol):
         else:
             self._end_after(_DEAD_SECONDS, self._heard, "says nothing")
         for asked in list(self._asked.values()):
-            if self._silent:
+            if self._silent or now - asked.since > _LATE_SECONDS:
                 asked.answer([None] * asked.searches)
             self._end_after(_SLOW_SECONDS, asked.since, "does not answer")
         if self._heard is None or now - self._heard > _BEAT_SECONDS / 2:

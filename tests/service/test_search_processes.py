@@ -307,6 +307,22 @@ def test_when_the_server_stands_still_nobody_is_ended(impatient, caplog):
     assert not caplog.records
 
 
+def test_the_server_answers_for_one_that_takes_long(beside, monkeypatch):
+    monkeypatch.setattr(service.searchers.link, "_LATE_SECONDS", 0.2)
+    (link,) = beside.links
+    late = []
+    monkeypatch.setattr(link, "_answered", late.append)
+    for search in QUICK[:3]:
+        assert beside.search(**search)["results"]
+    assert len(late) == 2, "it is asked no more than it can keep"
+    monkeypatch.undo()
+    for answers in late:
+        link._answered(answers)
+    assert not link.busy
+    assert beside.links == [link]
+    assert beside.asked == 0, "nobody waits for these any more"
+
+
 def test_one_that_does_not_answer_is_ended(beside, monkeypatch):
     monkeypatch.setattr(service.searchers.link, "_SLOW_SECONDS", 0.3)
     monkeypatch.setattr(Link, "_answered", lambda *_: None)
