@@ -23,8 +23,7 @@ def read_options(given: Mapping[str, Any], kind: type[O]) -> O:
     try:
         return validated(dict(given), kind)
     except InvalidRequestError as error:
-        known = ", ".join(kind.model_fields)
-        raise ValueError(f"{error.detail} (options: {known})") from None
+        raise ValueError(error.detail) from None
 
 
 def local_file(name: str, surroundings: Surroundings) -> Path:

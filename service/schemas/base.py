@@ -29,6 +29,8 @@ class Schema(BaseModel):
     @classmethod
     def _no_unknown_key(cls, data: Any) -> Any:
         """Refuse the first unknown key, of however many, and say what there is instead."""
+        if cls.model_config["extra"] != "forbid":
+            return data
         if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
             key = next(key for key in data if key not in cls.model_fields)
             meant = _meant(key, list(cls.model_fields))

@@ -138,12 +138,13 @@ class SearchProcesses:
         while True:
             began = time.monotonic()
             try:
-                how = f"ended with exit status {await self._run()}"
+                status = await self._run()
+                log.warning("a search process ended with exit status %d", status)
             except Exception as error:  # as where there may be no more processes, or files
-                how = f"could not be started: {error}"
+                log.warning("a search process could not be started: %s", error)
             if time.monotonic() - began > _LASTING_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
-            log.warning("a search process %s; another one is started in %g seconds", how, pause)
+            log.info("another search process is started in %g seconds", pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
