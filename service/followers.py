@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from service.store.interface import Change, CollectionRecord
 
 
-class Followers(Protocol):
-    """Told in the order of the commits, from any thread, and before a write returns. Must not raise, and not wait."""
+class Followers:
+    """Told in the order of the commits, from any thread, and before a write returns. Must not raise, and not wait.
+
+    This base does nothing with what it is told.
+    """
 
     def replaced(self, record: CollectionRecord) -> None:
         """A collection is loaded, or has another model: all of its codes are others."""
@@ -20,15 +21,4 @@ class Followers(Protocol):
         """A collection was deleted."""
 
 
-class _Nobody:
-    def replaced(self, record: CollectionRecord) -> None:
-        pass
-
-    def changed(self, record: CollectionRecord, change: Change, records: bytes | None) -> None:
-        pass
-
-    def dropped(self, record: CollectionRecord) -> None:
-        pass
-
-
-NOBODY: Followers = _Nobody()
+NOBODY = Followers()

@@ -91,6 +91,8 @@ class Link(asyncio.Protocol):
             await self._loop.create_connection(lambda: self, sock=ours)
         except BaseException:
             ours.close()
+            self.close()
+            self.wait()
             raise
         self.send(pack(settings.model_copy(update={"jwt_secret": None})))
         self._beat()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from itertools import count
 
+from service.followers import Followers
 from service.searchers.link import Link
 from service.searchers.messages import Changed, Drop, Load, ToProcess, pack
 from service.settings import Settings
@@ -26,7 +27,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 _LASTING_SECONDS = 60.0  # a process that ran for as long did not end because of how it began
 
 
-class SearchProcesses:
+class SearchProcesses(Followers):
     """The search processes of a server; see `service.followers.Followers` for what they are told.
 
     Parameters

@@ -44,10 +44,7 @@ def model_path(tmp_path_factory):
 @pytest.fixture
 def keeping(bare, request) -> InProcess:
     """The service with two models, and a default collection of 90 items that keeps features."""
-    reencoded.upload(bare)
-    keep = getattr(request, "param", "float16")
-    assert bare.put("/collections/default", {"model": "tiny", "keep": keep}).status_code == 201
-    bare.ok("POST", "/index", {"items": [reencoded.thing(i) for i in range(reencoded.N)]})
+    reencoded.make(bare, getattr(request, "param", "float16"))
     return bare
 
 

@@ -29,6 +29,13 @@ def upload(service):
         assert service.request("PUT", f"/models/{name}", content=file).status_code in (200, 201)
 
 
+def make(service, keep):
+    """Upload both models, and make the default collection, of N items that are kept so."""
+    upload(service)
+    assert service.put("/collections/default", {"model": "tiny", "keep": keep}).status_code == 201
+    service.ok("POST", "/index", {"items": [thing(i) for i in range(N)]})
+
+
 def exact(i, *modalities):
     """Features of the i-th pair, rounded so that they are kept as they are."""
     found = {}

@@ -154,16 +154,20 @@ class Client:
         return {}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_some_order_explains_every_reply(service, seed):
-    if seed % 2:
-        service.ok("PUT", "/collections/default", {"model": "tiny", "indexes": ["mark"]})
-    clients = [Client(service, number, seed) for number in range(CLIENTS)]
+def run_together(service, clients):
+    """What all clients did, at the same time."""
 
     async def run():
         await asyncio.gather(*(client.run() for client in clients))
 
     service.run(run())
     requests = [done for client in clients for done in client.done]
-    assert len(requests) == CLIENTS * REQUESTS
-    assert in_order(requests)
+    assert len(requests) == len(clients) * REQUESTS
+    return requests
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_some_order_explains_every_reply(service, seed):
+    if seed % 2:
+        service.ok("PUT", "/collections/default", {"model": "tiny", "indexes": ["mark"]})
+    assert in_order(run_together(service, [Client(service, number, seed) for number in range(CLIENTS)]))
