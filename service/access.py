@@ -112,3 +112,9 @@ def caller_of(scope: ASGIScope) -> Caller:
     """Who sent a request that was let in."""
     caller: Caller = scope[_KEY]
     return caller
+
+
+def sees_all(scope: ASGIScope) -> bool:
+    """Whether who sent a request was let in, and may see everything."""
+    caller: Caller | None = scope.get(_KEY)
+    return caller is not None and caller.collections is None

@@ -165,7 +165,7 @@ class Catalog:
         """One collection, loaded or not, by its own name or by an alias; UnknownCollectionError if there is none."""
         entry = self._entries.get(self.own_name(name))
         if entry is None:
-            raise UnknownCollectionError(name)
+            raise UnknownCollectionError(name, sorted((*self._entries, *self._aliases)))
         return entry
 
     def collection(self, name: str) -> Collection:

@@ -27,12 +27,13 @@
     │   ├── CoreInputError                  the core refuses a part of the request, `cause` says why
     │   ├── DuplicateIdError                the same id twice in one request
     │   ├── UnknownDatabaseError            the model has no such database
-    │   ├── UnknownCollectionError (KeyError)
-    │   ├── UnknownModelError (KeyError)
+    │   ├── UnknownNameError (KeyError)     nothing has this name
+    │   │   ├── UnknownAliasError
+    │   │   ├── UnknownCollectionError
+    │   │   └── UnknownModelError
     │   ├── UnknownItemError (KeyError)
     │   ├── CollectionConflictError         the collection exists, with another model
     │   ├── ModelInUseError                 a collection uses the model, so it stays
-    │   ├── UnknownAliasError (KeyError)
     │   ├── UnknownEncoderError (KeyError)  the server has no such encoder
     │   ├── EncoderMismatchError            an encoder does not fit the model
     │   ├── UnencodableError                an encoder cannot encode a value
@@ -62,12 +63,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from ccq_core.errors import CCQError
-from service.places import Location, path, pointer, shorten
+from service.places import Location, instead, path, pointer, shorten
 
 
 @dataclass(frozen=True)
@@ -226,18 +227,32 @@ class UnknownDatabaseError(RequestError):
     """The model has no such database."""
 
 
-class UnknownCollectionError(RequestError, KeyError):
-    """There is no collection of this name."""
+class UnknownNameError(RequestError, KeyError):
+    """Nothing has this name, but others may.
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"no collection {name!r}; PUT /collections/{name} creates it")
+    Attributes
+    ----------
+    discreet:
+        The detail without the names that there are, for those who may not see them all.
+    """
+
+    def __init__(self, what: str, name: str, there: Iterable[str], remedy: str) -> None:
+        super().__init__(f"no {what} {name!r}{instead(name, there)}; {remedy}")
+        self.discreet = f"no {what} {name!r}; {remedy}"
 
 
-class UnknownModelError(RequestError, KeyError):
-    """There is no model of this name."""
+class UnknownCollectionError(UnknownNameError):
+    """There is no collection of this name, but those that are `there`."""
 
-    def __init__(self, name: str, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(f"no model {name!r}; PUT /models/{name} uploads it", faults)
+    def __init__(self, name: str, there: Iterable[str] = ()) -> None:
+        super().__init__("collection", name, there, f"PUT /collections/{name} creates it")
+
+
+class UnknownModelError(UnknownNameError):
+    """There is no model of this name, but those that are `there`."""
+
+    def __init__(self, name: str, there: Iterable[str] = ()) -> None:
+        super().__init__("model", name, there, f"PUT /models/{name} uploads it")
 
 
 class UnknownItemError(RequestError, KeyError):
@@ -255,11 +270,11 @@ class ModelInUseError(RequestError):
     """A collection uses the model, so it can be neither deleted nor replaced."""
 
 
-class UnknownAliasError(RequestError, KeyError):
-    """There is no alias of this name."""
+class UnknownAliasError(UnknownNameError):
+    """There is no alias of this name, but those that are `there`."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"no alias {name!r}; PUT /aliases/{name} creates it")
+    def __init__(self, name: str, there: Iterable[str] = ()) -> None:
+        super().__init__("alias", name, there, f"PUT /aliases/{name} creates it")
 
 
 class AliasConflictError(RequestError):

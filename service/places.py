@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
 from urllib.parse import quote
 
 Location = tuple[str | int, ...]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST = 80
+_FEW_NAMES = 5
+_MOST_NAMES = 200  # to compare one with: a search is answered where others wait
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _LONGEST
@@ -39,3 +44,10 @@ def path(location: Location) -> str:
 def shorten(value: object) -> str:
     """The value's repr, cut where it gets long: messages quote what clients send, and clients send anything."""
     return _REPR.repr(value)
+
+
+def instead(name: str, there: Iterable[str]) -> str:
+    """What there is in place of a name that there is not, to stand behind it: what is spelled alike, or all of few."""
+    names = list(islice(there, _MOST_NAMES))
+    offered = get_close_matches(name, names, 3) or (names if len(names) <= _FEW_NAMES else [])
+    return f" (there {'is' if len(offered) == 1 else 'are'} {', '.join(map(repr, offered))})" if offered else ""

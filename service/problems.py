@@ -19,7 +19,8 @@ from starlette.responses import Response
 
 from ccq_core import errors as core
 from service import errors
-from service.errors import CoreInputError, Fault, ServiceError, UnauthenticatedError, UnavailableError
+from service.access import sees_all
+from service.errors import CoreInputError, Fault, ServiceError, UnauthenticatedError, UnavailableError, UnknownNameError
 from service.places import shorten
 from service.requestid import request_id
 from service.schemas.names import told
@@ -168,7 +169,10 @@ def known_problem(request: Request, error: Exception) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, UnavailableError) and error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    return problem_response(request, kind_of(error), str(error), faults, headers)
+    detail = str(error)
+    if isinstance(error, UnknownNameError) and not sees_all(request.scope):
+        detail = error.discreet
+    return problem_response(request, kind_of(error), detail, faults, headers)
 
 
 def internal_problem(request: Request, error: Exception) -> Response:

@@ -56,7 +56,7 @@ async def get(runtime: RuntimeArg, caller: CallerArg, alias: AliasPath) -> Respo
     collection = runtime.catalog.aliases().get(alias)
     caller.check_collection(alias, collection)
     if collection is None:
-        raise errors.UnknownAliasError(alias)
+        raise errors.UnknownAliasError(alias, runtime.catalog.aliases())
     return Json(describe(alias, collection))
 
 

@@ -141,21 +141,22 @@ def describe(entry: Entry) -> dict[str, Any]:
 
 def _put(catalog: Catalog, name: str, body: bytes) -> Response:
     request = parse(body, CollectionRequest)
-    with _model_named(request.model):
+    with _model_named():
         entry, new = catalog.create_collection(name, request.model, request.indexes, request.keep, request.encoders)
     return Json(describe(entry), status_code=201 if new else 200)
 
 
 def _reencode(runtime: Runtime, collection: str, body: bytes, asked: Asked | None) -> Response:
     model = parse(body, ReencodeRequest).model
-    with _model_named(model):
+    with _model_named():
         return queued(runtime.jobs, lambda: jobs.add(runtime.jobs, runtime.catalog, collection, model, asked))
 
 
 @contextmanager
-def _model_named(model: str) -> Iterator[None]:
+def _model_named() -> Iterator[None]:
     """Tell of a model that there is none of as a fault of the body."""
     try:
         yield
     except UnknownModelError as error:
-        raise UnknownModelError(model, [Fault.at(("model",), error.detail)]) from None
+        error.faults = (Fault.at(("model",), error.discreet),)
+        raise

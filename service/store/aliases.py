@@ -45,7 +45,7 @@ class AliasTable:
                 raise AliasConflictError(f"expected another name for the alias than {alias!r}, which is a collection")
             refuse_alias(db, collection, "expected a collection for the alias to lead to")
             if collection not in numbers:
-                raise UnknownCollectionError(collection)
+                raise UnknownCollectionError(collection, numbers)
             new = not db.execute("SELECT count(*) FROM aliases WHERE name = ?", (alias,)).get
             db.execute("REPLACE INTO aliases (name, collection) VALUES (?, ?)", (alias, numbers[collection]))
             return new
@@ -57,7 +57,8 @@ class AliasTable:
 
         def work(db: apsw.Cursor) -> None:
             if not list(db.execute("DELETE FROM aliases WHERE name = ? RETURNING 1", (alias,))):
-                raise UnknownAliasError(alias)
+                there = [name for (name,) in db.execute("SELECT name FROM aliases ORDER BY name")]
+                raise UnknownAliasError(alias, there)
 
         self._write(work)
 

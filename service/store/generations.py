@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import apsw
 
-from service.errors import ReencodingError, UnknownModelError
-from service.store import discarded, segments
+from service.errors import ReencodingError
+from service.store import discarded, listed, segments
 from service.store.interface import CollectionRecord, Seqs
 
 # A generation is never used twice, in no collection.
@@ -41,7 +41,7 @@ def begin(db: apsw.Cursor, record: CollectionRecord, model: str, live: Collectio
         Some are being gathered already.
     """
     if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
-        raise UnknownModelError(model)
+        raise listed.unknown_model(db, model)
     known = of(db, record)
     if known is not None and known.generation in live:
         raise ReencodingError(f"collection {record.name!r} is being encoded with model {known.model!r} already")

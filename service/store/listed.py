@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import apsw
 
-from service.errors import UnknownCollectionError
+from service.errors import UnknownCollectionError, UnknownModelError
 from service.store.interface import CollectionRecord
 
 COLUMNS = "number, name, model, keep, generation"
@@ -23,3 +23,8 @@ def current(db: apsw.Cursor, record: CollectionRecord) -> CollectionRecord:
     for model, generation in list(db.execute(sql, (record.number,))):
         return replace(record, model=model, generation=generation)
     raise UnknownCollectionError(record.name)
+
+
+def unknown_model(db: apsw.Cursor, name: str) -> UnknownModelError:
+    """That there is no model of this name, and what there is."""
+    return UnknownModelError(name, [there for (there,) in db.execute("SELECT name FROM models ORDER BY name")])

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import apsw
 
-from service.errors import UnknownModelError
 from service.store import encodernames, listed, postings
 from service.store.connection import storage_errors
 from service.store.interface import CollectionRecord, ModelRecord
@@ -43,7 +42,7 @@ class SQLiteReading:
         with self._read() as db:
             for row in db.execute("SELECT name, checksum, length(file), created FROM models WHERE name = ?", (name,)):
                 return ModelRecord(*row)
-        raise UnknownModelError(name)
+            raise listed.unknown_model(db, name)
 
     def model_file(self, name: str) -> tuple[ModelRecord, bytes]:
         """A model and its file, of one moment; UnknownModelError if there is none of this name."""
@@ -51,7 +50,7 @@ class SQLiteReading:
             sql = "SELECT name, checksum, length(file), created, file FROM models WHERE name = ?"
             for *record, file in db.execute(sql, (name,)):
                 return ModelRecord(*record), file
-        raise UnknownModelError(name)
+            raise listed.unknown_model(db, name)
 
     def collections(self) -> list[CollectionRecord]:
         """All collections, by name."""

@@ -22,7 +22,6 @@ from service.errors import (
     CollectionConflictError,
     ModelInUseError,
     UnknownItemError,
-    UnknownModelError,
     VersionMismatchError,
 )
 from service.store import backup, encodernames, generations, kept, listed, postings, replies, segments
@@ -129,7 +128,7 @@ class SQLiteStore(SQLiteReading):
         def work(db: apsw.Cursor) -> None:
             self._refuse_used(db, name, "deleted")
             if not db.execute("DELETE FROM models WHERE name = ? RETURNING name", (name,)).fetchall():
-                raise UnknownModelError(name)
+                raise listed.unknown_model(db, name)
 
         self._writer.run(work)
 
@@ -162,7 +161,7 @@ class SQLiteStore(SQLiteReading):
                 return record, False
             refuse_alias(db, name, "expected another name for the collection")
             if not db.execute("SELECT count(*) FROM models WHERE name = ?", (model,)).get:
-                raise UnknownModelError(model)
+                raise listed.unknown_model(db, model)
             sql = "INSERT INTO collections (name, model, keep) VALUES (?, ?, ?) RETURNING number"
             kind = keep or "none"
             record = CollectionRecord(db.execute(sql, (name, model, kind)).get, name, model, kind)

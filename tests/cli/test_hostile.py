@@ -63,7 +63,7 @@ def test_no_verb_makes_a_data_directory_of_another(files, tmp_path):
 
 def test_a_directory_is_told_in_words_of_the_command_line(directory, tmp_path):
     said = refused("export", directory, tmp_path / "out", "--collection", "other")
-    assert said == "Error: no collection 'other'\n"
+    assert said == "Error: no collection 'other' (there is 'default')\n"
     (tmp_path / "out").mkdir()
     said = refused("export", directory, tmp_path / "out")
     assert said == f"Error: {tmp_path / 'out'}: File exists: delete it, or choose another name\n"

@@ -291,6 +291,19 @@ def test_a_key_for_one_collection_and_models(guarded, secrets):
     assert guarded.get("/models/other", headers=mine).json()["collections"] == ["c"]
 
 
+def test_a_key_for_one_collection_is_not_told_what_else_there_is(guarded, secrets):
+    mine = bearer(secrets["of_c"])
+    guarded.request("DELETE", "/collections/c")
+    for path in ("/collections/c", "/collections/c/items"):
+        problem = assert_problem(guarded.get(path, headers=mine), 404, "collection_not_found")
+        assert problem["detail"] == "no collection 'c'; PUT /collections/c creates it"
+        assert "(there is 'default')" in guarded.get(path).json()["detail"]
+    created = guarded.request("PUT", "/collections/c", json={"model": "tin"}, headers=mine)
+    assert_problem(created, 404, "model_not_found")
+    assert "tiny" not in created.text
+    assert "other" not in created.text
+
+
 def test_the_document_says_what_each_route_asks_for(bare):
     document = bare.app.openapi()
     assert set(document["components"]["securitySchemes"]) == {"bearer", "api_key"}

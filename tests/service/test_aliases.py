@@ -76,6 +76,9 @@ def test_names_mean_one_thing(service):
         assert words in problem["detail"]
     assert_problem(service.put("/aliases/new", {"collection": "nowhere"}), 404, "collection_not_found")
     assert_problem(service.put("/aliases/new", {}), 422, "invalid_request")
+    assert "(there are 'a', 'b')" in service.put("/aliases/new", {"collection": "nowhere"}).json()["detail"]
+    for response in (service.get("/aliases/foto"), service.delete("/aliases/foto")):
+        assert response.json()["detail"] == "no alias 'foto' (there is 'photos'); PUT /aliases/foto creates it"
     assert_problem(service.put("/aliases/-", {"collection": "a"}), 422, "invalid_request")
     assert service.ok("GET", "/aliases") == {"aliases": [{"alias": "photos", "collection": "a"}]}
     service.delete("/aliases/photos")

@@ -11,6 +11,7 @@ import pytest
 from ccq_core import CCQ
 from ccq_core import errors as core
 from service import errors
+from service.places import instead
 from service.problems import INTERNAL, KINDS, NO_METHOD, NO_ROUTE, kind_of
 from service.store.sqlite import SQLiteStore
 from tests.service.harness import MODEL_FILE, PAIRS, InProcess, assert_problem, features, fill, item
@@ -30,7 +31,9 @@ ERRORS = [cls for _, cls in inspect.getmembers(core, inspect.isclass) if issubcl
 SERVED = [
     cls
     for _, cls in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(cls, errors.ServiceError) and not issubclass(cls, errors.StartError)
+    if issubclass(cls, errors.ServiceError)
+    and not issubclass(cls, errors.StartError)
+    and cls is not errors.UnknownNameError  # of its kinds alone
 ]
 
 
@@ -428,6 +431,42 @@ def test_unknown_collections_and_models_on_every_route(bare):
     assert tried == 27
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ([], ""),
+        (["photos"], " (there is 'photos')"),
+        (list("abcde"), " (there are 'a', 'b', 'c', 'd', 'e')"),
+        (list("abcdef"), ""),
+        ([*"abcdef", "article", "articles"], " (there are 'articles', 'article')"),
+        (["articles", "photos"], " (there is 'articles')"),
+        ([f"c{i}" for i in range(200)] + ["articles"], ""),  # not looked at
+    ],
+)
+def test_a_name_that_there_is_not_is_told_with_those_meant(there, words):
+    assert instead("artciles", iter(there)) == words
+
+
+def test_models_and_collections_that_there_are_are_told(bare):
+    bare.create("photos")
+    for method, path, body in (
+        ("GET", "/collections/fotos", None),
+        ("POST", "/collections/fotos/search", {"query": {}}),
+        ("DELETE", "/collections/fotos", None),
+    ):
+        problem = assert_problem(bare.request(method, path, json=body), 404, "collection_not_found")
+        assert problem["detail"] == "no collection 'fotos' (there is 'photos'); PUT /collections/fotos creates it"
+    for method, path, body in (
+        ("GET", "/models/tony", None),
+        ("GET", "/models/tony?file=true", None),
+        ("DELETE", "/models/tony", None),
+        ("PUT", "/collections/c", {"model": "tony"}),
+        ("POST", "/collections/photos/reencode", {"model": "tony"}),
+    ):
+        problem = assert_problem(bare.request(method, path, json=body), 404, "model_not_found")
+        assert problem["detail"] == "no model 'tony' (there is 'tiny'); PUT /models/tony uploads it"
 
 
 def test_paths_and_methods_that_do_not_exist(steady):
