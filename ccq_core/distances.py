@@ -18,7 +18,6 @@ rounding of its distance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -64,13 +63,6 @@ class DistanceTables:
     def __getitem__(self, queries: slice) -> DistanceTables:
         """The tables of some of the queries."""
         return DistanceTables(self.metric, self.planes[queries], self.square_norm[queries], self.norms)
-
-    @classmethod
-    def joined(cls, parts: Sequence[DistanceTables]) -> DistanceTables:
-        """The tables of all queries of several, for which everything else is the same."""
-        planes = np.concatenate([part.planes for part in parts])
-        square_norm = np.concatenate([part.square_norm for part in parts])
-        return cls(parts[0].metric, planes, square_norm, parts[0].norms)
 
     def distances(self, keys: NDArray[np.float64]) -> Float32:
         """Distances (q, k) float32 of keys (q, k) float64: squared Euclidean, or 1 - cosine."""
@@ -119,10 +111,7 @@ class TableMaker:
         InvalidInputError
             Euclidean distances without norms.
         """
-        if not self._norms and metric != "cosine":
-            raise InvalidInputError(
-                f"metric: this model stores no norms (norm='none'), so cosine it is, got {metric!r}"
-            )
+        self.check(metric)
         level = simd.get_level()
         if level == simd.NUMPY:
             return self.reference(z, metric)
@@ -131,6 +120,13 @@ class TableMaker:
             self._blocks, self._norms.get(metric), np.ascontiguousarray(z, np.float32), cosine, level
         )
         return DistanceTables(metric, planes, square_norm, bool(self._norms))
+
+    def check(self, metric: Metric) -> None:
+        """InvalidInputError unless there can be tables for this metric."""
+        if not self._norms and metric != "cosine":
+            raise InvalidInputError(
+                f"metric: this model stores no norms (norm='none'), so cosine it is, got {metric!r}"
+            )
 
     def reference(self, z: Float32, metric: Metric) -> DistanceTables:
         """The same in NumPy."""

@@ -94,9 +94,9 @@ class Modality:
 
     def map(self, x: Float32, alone: bool) -> Float32:
         """Latent vectors (n, D) of features (n, P_v); `alone` as in `CCQ.project`."""
-        if not alone or len(x) == 1:
-            return self.preprocessing.apply(x) @ self.mapping
-        return np.concatenate([self.map(x[i : i + 1], alone) for i in range(len(x))])
+        if alone:  # as a stack, of which the matrix library gets one row after the other
+            return self.map(x[:, None], alone=False)[:, 0]
+        return self.preprocessing.apply(x) @ self.mapping
 
 
 class CCQ:
@@ -400,8 +400,14 @@ class CCQ:
 
     def distance_tables_latent(self, z: Float32, *, metric: Metric | None = None) -> DistanceTables:
         """AQD look-up tables of latent queries (q, D) float32."""
+        return self._make_tables(z, self.ranking_metric(metric))
+
+    def ranking_metric(self, metric: Metric | None = None) -> Metric:
+        """The metric of a search: this one, or the model's own; InvalidInputError if the model cannot rank by it."""
         self._fitted()
-        return self._make_tables(z, metric or check_metric(self.metric))
+        chosen = metric or check_metric(self.metric)
+        self._make_tables.check(chosen)
+        return chosen
 
     # -- the model file ----------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Preprocessing:
     arrays: tuple[dict[str, Float32], ...]
 
     def apply(self, x: Float32) -> Float32:
-        """Transform features (n, P) float32 to (n, Q) float32, Q their `output_dim`."""
+        """Transform features (n, P) float32 to (n, Q) float32, Q their `output_dim`; or (n, 1, P) to (n, 1, Q)."""
         for step, arrays in zip(self.steps, self.arrays, strict=True):
             x = _STEPS[step].apply(x, arrays)
         return x
@@ -236,7 +236,7 @@ def _nothing(_: Moments, __: np.random.Generator) -> dict[str, Float32]:
 
 
 def _l2(x: Float32, _: dict[str, Float32]) -> Float32:
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x, dtype=np.float64))[:, None]
+    norms = np.sqrt(np.einsum("...j,...j->...", x, x, dtype=np.float64))[..., None]
     return (x / np.where(norms > 0, norms, 1.0)).astype(np.float32)
 
 

@@ -39,14 +39,15 @@ def read_hits(
 
 def _texts(rankings: Sequence[Ranking], with_payload: bool | list[str], snapshot: Snapshot, max_bytes: int) -> _Texts:
     """Ids and payloads of all results."""
-    times = Counter(seq for ranking in rankings for seq in ranking.seqs.tolist())
+    wanted = [seq for ranking in rankings for seq in ranking.seqs.tolist()]
+    times = Counter(wanted) if len(set(wanted)) < len(wanted) else None  # which takes its time
     parts = Parts(with_payload) if isinstance(with_payload, list) else None
     texts: _Texts = {}
     size = 0
-    for seq, item_id, payload in snapshot.texts(times, with_payload is not False):
+    for seq, item_id, payload in snapshot.texts(times or wanted, with_payload is not False):
         if parts is not None:
             payload = orjson.dumps(parts.of(load_payload(item_id, payload)))
-        size += times[seq] * reply_bytes(item_id, payload)
+        size += reply_bytes(item_id, payload) * (times[seq] if times else 1)
         if size > max_bytes:
             raise _too_large(max_bytes, with_payload is not False)
         texts[seq] = item_id, stored_payload(item_id, payload)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ccq_core.distances import DistanceTables
+from ccq_core.distances import DistanceTables, Metric
 from ccq_core.features import Float32
 from ccq_core.scan import Keys
 from service import metrics
@@ -22,8 +22,10 @@ class Job:
 
     Attributes
     ----------
-    tables, points:
-        The look-up tables of q queries, and their latent vectors (q, D).
+    metric:
+        One that the model can rank by.
+    points:
+        Latent vectors (q, D) of q queries.
     databases:
         Names of one or several databases, searched as one.
     limit:
@@ -36,7 +38,7 @@ class Job:
         The least score of a row that qualifies.
     """
 
-    tables: DistanceTables
+    metric: Metric
     points: Float32
     databases: tuple[str, ...]
     limit: int
@@ -50,7 +52,7 @@ class Job:
         return self.limit + len(self.exclude)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)  # not frozen: that is three times as slow to make
 class Ranking:
     """The best rows for one query, best first; ties by order of insertion, then of databases.
 
@@ -80,13 +82,13 @@ class Ranking:
 
     def take(self, rows: slice | NDArray[np.intp]) -> Ranking:
         """Some of the rows."""
-        return replace(
-            self,
-            seqs=self.seqs[rows],
-            databases=self.databases[rows],
-            keys=self.keys[rows],
-            distances=self.distances[rows],
-            scores=self.scores[rows],
+        return Ranking(
+            self.seqs[rows],
+            self.databases[rows],
+            self.keys[rows],
+            self.distances[rows],
+            self.scores[rows],
+            self.complete,
         )
 
 
@@ -95,12 +97,11 @@ def rank(view: View, jobs: Sequence[Job]) -> list[list[Ranking]]:
     rankings: list[list[Ranking]] = [[] for _ in jobs]
     for together in _groups(jobs):
         first = jobs[together[0]]
-        tables = first.tables
-        if len(together) > 1:
-            tables = DistanceTables.joined([jobs[i].tables for i in together])
+        points = np.concatenate([jobs[i].points for i in together])
+        tables = view.coder.model.distance_tables_latent(points, metric=first.metric)
         metrics.scanned([view.tables[name] for name in first.databases], len(tables), first.allowed)
         found = [view.tables[name].search(tables, first.wanted, first.allowed) for name in first.databases]
-        queries = [i for i in together for _ in range(len(jobs[i].tables))]
+        queries = [i for i in together for _ in jobs[i].points]
         parts = [_merged([hits[query] for hits in found], jobs[i]) for query, i in enumerate(queries)]
         for i, ranking in zip(queries, _rankings(parts, tables, [jobs[i] for i in queries]), strict=True):
             rankings[i].append(ranking)
@@ -138,7 +139,7 @@ def _groups(jobs: Sequence[Job]) -> list[list[int]]:
     """Positions of jobs that one search of the tables can serve."""
     groups: dict[Hashable, list[int]] = {}
     for i, job in enumerate(jobs):
-        key = (job.tables.metric, job.databases, job.wanted) if job.allowed is None else i
+        key = (job.metric, job.databases, job.wanted) if job.allowed is None else i
         groups.setdefault(key, []).append(i)
     return list(groups.values())
 

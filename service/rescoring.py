@@ -47,7 +47,7 @@ def rescored(
     StorageError
         Kept features are missing or damaged.
     """
-    metric = job.tables.metric
+    metric = job.metric
     found = []
     for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
         keys = np.empty(len(ranking))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -107,7 +106,7 @@ def search_together(
     wrong: dict[int, Exception] = {}
     searches: dict[int, _Search] = {}
     for i, body in enumerate(bodies):
-        with _kept(wrong, i):
+        with _Kept(wrong, i):
             search = _Search.read(body, collection, settings)
             if quick and not search.is_quick:
                 raise WouldTakeLongError
@@ -121,21 +120,31 @@ def search_together(
                 spelled = spell(queries, view.coder)
             jobs: dict[int, Job] = {}
             for (i, search), points in zip(searches.items(), spelled, strict=True):
-                with _kept(wrong, i):
+                with _Kept(wrong, i):
                     jobs[i] = search.job(points, view, snapshot, caches)
             for i, rankings in zip(jobs, rank(view, list(jobs.values())), strict=True):
-                with _kept(wrong, i):
+                with _Kept(wrong, i):
                     yield i, searches[i].answer(jobs[i], rankings, view, snapshot, caches, start)
     yield from wrong.items()
 
 
-@contextmanager
-def _kept(wrong: dict[int, Exception], i: int) -> Iterator[None]:
+class _Kept:
     """What is wrong with one request is its answer, and no matter of the others."""
-    try:
-        yield
-    except Exception as error:
-        wrong[i] = error
+
+    __slots__ = ("_i", "_wrong")
+
+    def __init__(self, wrong: dict[int, Exception], i: int) -> None:
+        self._wrong = wrong
+        self._i = i
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Exception):
+            self._wrong[self._i] = error
+            return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ class _Search:
         elif request.queries is None:
             limit = rows_to_search(request, self.cursor, self.settings.max_limit)
         return Job(
-            view.coder.model.distance_tables_latent(latents, metric=request.metric),
+            view.coder.model.ranking_metric(request.metric),
             latents,
             self.databases,
             limit,

@@ -89,6 +89,11 @@ WithPayload = Annotated[
     ),
 ]
 _QUERIES = ("query", "queries", "query_id", "query_by")
+_APART = (
+    ("queries", ("offset", "cursor", "group_by")),
+    ("cursor", ("offset", "group_by", "rescore")),
+    ("group_by", ("rescore",)),
+)
 
 
 class SearchRequest(Schema):
@@ -142,12 +147,8 @@ class SearchRequest(Schema):
         if len(given) != 1:
             expected = f"{', '.join(_QUERIES[:-1])} and {_QUERIES[-1]}"
             raise ValueError(f"expected exactly one of {expected}, got {' and '.join(given) or 'none'}")
-        for name, others in (
-            ("queries", ("offset", "cursor", "group_by")),
-            ("cursor", ("offset", "group_by", "rescore")),
-            ("group_by", ("rescore",)),
-        ):
-            wrong = [other for other in others if getattr(self, name) and getattr(self, other)]
+        for name, others in _APART:
+            wrong = [other for other in others if getattr(self, other)] if getattr(self, name) else []
             if wrong:
                 raise ValueError(f"expected no {wrong[0]} together with {name}")
         if self.group_by is None and "group_size" in self.model_fields_set:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ContextDecorator, closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -156,24 +156,28 @@ def database_errors(path: Path) -> Iterator[None]:
         raise DatabaseError(f"database {path}: {what}") from error
 
 
-@contextmanager
-def storage_errors() -> Iterator[None]:
-    """Turn SQLite's errors into the service's.
+class storage_errors(ContextDecorator):  # noqa: N801 (used as a function is)
+    """Turn SQLite's errors into the service's. A class, for it is entered many times a search.
 
     Raises
     ------
     StorageFullError, StorageBusyError, StorageError
     """
-    try:
-        yield
-    except apsw.FullError as error:
-        raise StorageFullError("the disk that holds the data directory is full") from error
-    except apsw.BusyError as error:
-        raise StorageBusyError("another program holds a lock on the database") from error
-    except apsw.Error as error:
-        if _is_damage(error):
-            raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
-        raise StorageError("the database failed; the server's log has the details") from error
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        """Raise the service's error, if there is one of SQLite's."""
+        match error:
+            case apsw.FullError():
+                raise StorageFullError("the disk that holds the data directory is full") from error
+            case apsw.BusyError():
+                raise StorageBusyError("another program holds a lock on the database") from error
+            case apsw.Error() if _is_damage(error):
+                raise StorageError(f"a page of the database {_DAMAGED_PAGE}") from error
+            case apsw.Error():
+                raise StorageError("the database failed; the server's log has the details") from error
 
 
 def _set_up(connection: apsw.Connection, path: Path) -> None:

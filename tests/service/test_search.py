@@ -138,16 +138,15 @@ def test_ties_in_a_merged_ranking_are_broken_by_insertion_first():
         views[database] = table.view()
     view = View(1, 5, views, CODER)
     points = MODEL.project({"text": PAIRS["text"][:2]})
-    tables = MODEL.distance_tables_latent(points)
     for databases in (("image", "text"), ("text", "image")):
         want = [(1, "text"), (2, "image"), *((3, name) for name in databases), (4, "text"), (5, "image")]
         for limit in (1, 3, 6, 9):
-            (rankings,) = rank(view, [Job(tables, points, databases, limit)])
+            (rankings,) = rank(view, [Job("cosine", points, databases, limit)])
             assert len(rankings) == 2
             for ranking in rankings:
                 got = [(seq, databases[at]) for seq, at in zip(ranking.seqs, ranking.databases, strict=True)]
                 assert got == want[:limit]
-        ((left, _),) = rank(view, [Job(tables, points, databases, 4, exclude=(3,))])
+        ((left, _),) = rank(view, [Job("cosine", points, databases, 4, exclude=(3,))])
         assert left.seqs.tolist() == [1, 2, 4, 5]
 
 
@@ -157,10 +156,9 @@ def test_a_ranking_is_deepened_until_nothing_more_qualifies():
     table.append(np.arange(1, 21), codes)
     view = View(1, 20, {"image": table.view()}, CODER)
     points = MODEL.project({"image": PAIRS["image"][:1]})
-    tables = MODEL.distance_tables_latent(points)
 
     def deepened(most=None, **rest):
-        job = Job(tables, points, ("image",), 3, **rest)
+        job = Job("cosine", points, ("image",), 3, **rest)
         ((first,),) = rank(view, [job])
         found = list(deepen(view, job, first, most))
         for shorter in found:
