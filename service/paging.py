@@ -13,8 +13,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import orjson
@@ -30,8 +29,7 @@ _LAYOUT = struct.Struct(">dqIq8s")  # 36 bytes are 48 of base64, without padding
 _RANKED = ("database", "score_threshold", "filter", "metric")
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """A part of a ranking.
 
     Attributes
@@ -49,8 +47,7 @@ class Page:
     more: bool
 
 
-@dataclass(frozen=True)
-class Cursor:
+class Cursor(NamedTuple):
     """The end of a page.
 
     Attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeGuard
+from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ _NO_LENGTH = 1e-6  # rounding leaves about a tenth of it where nothing should be
 Example = str | Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """What a request searches for, as far as it can be told without the store.
 
     Attributes
@@ -58,7 +56,7 @@ class Query:
         rows = [i for i, example in enumerate(self.examples) if _is_spelled(example)]
         given = [example for example in self.examples if _is_spelled(example)]
         made = dict(zip(rows, encode_raw(given, lambda row: self.places[rows[row]], encoders), strict=True))
-        return replace(self, examples=[made.get(i, example) for i, example in enumerate(self.examples)])
+        return self._replace(examples=[made.get(i, example) for i, example in enumerate(self.examples)])
 
     def resolve(
         self, spelled: Float32, collection: Mirror, view: View, snapshot: Snapshot

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ from service.store.interface import Seqs
 from service.tables import View
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """What to search for.
 
     Attributes
@@ -120,7 +120,7 @@ def deepen(view: View, job: Job, ranking: Ranking, most: int | None = None) -> I
     """
     yield ranking
     while not ranking.complete and (most is None or job.limit < most):
-        job = replace(job, limit=2 * job.limit if most is None else min(2 * job.limit, most))
+        job = job._replace(limit=2 * job.limit if most is None else min(2 * job.limit, most))
         ((ranking,),) = rank(view, [job])
         yield ranking
 

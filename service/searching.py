@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -43,8 +43,7 @@ _QUICK_EXAMPLES = 16
 Reply = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a search found, as `SearchReply`, and how many results were asked for by how many queries."""
 
     reply: Reply
@@ -147,8 +146,7 @@ class _Kept:
         return False
 
 
-@dataclass(frozen=True)
-class _Search:
+class _Search(NamedTuple):
     """A request that was read and checked."""
 
     collection: Mirror
@@ -184,7 +182,7 @@ class _Search:
         query again.
         """
         encoders = self.collection.encoders
-        return replace(self, query=self.query.encoded(encoders)) if encoders else self
+        return self._replace(query=self.query.encoded(encoders)) if encoders else self
 
     def job(self, spelled: Float32 | CoreInputError, view: View, snapshot: Snapshot, caches: Caches) -> Job:
         if isinstance(spelled, CoreInputError):

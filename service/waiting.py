@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from starlette.responses import Response
 
@@ -22,8 +23,7 @@ _MOST_BYTES = 1 << 18
 _ALONE = re.compile(rb'"(?:queries|group_by|cursor)"|"(?:limit|offset)"\s*:\s*\d{3}')
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The reply to a search, and what it was that was asked for; see `service.searching.Answer`."""
 
     reply: Response

@@ -3,6 +3,7 @@ import pytest
 
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_features
+from ccq_core.model import Modality
 from ccq_core.preprocessing import FOURIER, array_shapes, check_steps, fit_preprocessing, output_dim
 from ccq_core.source import InMemory
 
@@ -38,6 +39,22 @@ def test_a_split_pipeline_does_the_same(x, steps):
     cheap, matrix = fitted.split()
     assert (matrix is None) == (steps in ("zscore,unit", "zca,zscore", "zca,rff", ""))
     assert np.allclose(cheap.apply(x) if matrix is None else cheap.apply(x) @ matrix, fitted.apply(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("steps", ["l2,sqrt,zca,unit", "zscore,rff", "center,unit,zca", ""])
+@pytest.mark.parametrize("dim", [6, 100])
+def test_each_row_is_mapped_as_it_is_alone(steps, dim):
+    """To the last bit, which a matrix library does not promise: it sums more rows in another order."""
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal((300, dim)) * 3 + 1).astype(np.float32)
+    fitted = fit(steps, x)
+    mapping = rng.standard_normal((fitted.apply(x[:1]).shape[1], 32)).astype(np.float32)
+    modality = Modality(dim, 1.0, fitted, mapping)
+    alone = np.concatenate([modality.map(x[i : i + 1], alone=False) for i in range(len(x))])
+    for rows in (1, 2, 31, 300):
+        assert modality.map(x[:rows], alone=True).tobytes() == alone[:rows].tobytes()
+    assert modality.map(x[:0], alone=True).shape == (0, 32)
+    assert np.allclose(modality.map(x, alone=False), alone, atol=1e-4)
 
 
 def test_zscore(x):
