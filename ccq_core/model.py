@@ -321,24 +321,21 @@ class CCQ:
         self._fitted()
         return len(self.codebooks_) + (self.norm_ == "byte")
 
-    def project(self, features: Features, *, alone: bool = False) -> Float32:
+    def project(self, features: Features | FeatureSet, *, alone: bool = False) -> Float32:
         """Latent vectors z (n, D) float32.
 
         An object with several modalities gets the weighted mean of their latent vectors. Same input rules and errors as
-        `encode`. `alone`: each object gets, to the last bit, what it gets without the others; otherwise a matrix
-        library may sum in another order for more of them, which is faster for many.
+        `encode`; a `FeatureSet` of this model's modalities is taken as it is. `alone`: each object gets, to the last
+        bit, what it gets without the others; otherwise a matrix library may sum in another order for more of them,
+        which is faster for many.
         """
         fitted = self._fitted()
-        checked = check_features(features, self.dims)
+        checked = features if isinstance(features, FeatureSet) else check_features(features, self.dims)
         z = np.empty((checked.n, self.codebooks_.shape[2]), dtype=np.float32)
         weights = {name: modality.weight for name, modality in fitted.items()}
         for lo in range(0, checked.n, _CHUNK_ROWS):
             part = slice(lo, lo + _CHUNK_ROWS)
-            chunk = FeatureSet(
-                {name: array[part] for name, array in checked.arrays.items()},
-                {name: mask[part] for name, mask in checked.present.items()},
-                len(checked.arrays[next(iter(checked))][part]),
-            )
+            chunk = checked[part]
             with np.errstate(over="ignore", invalid="ignore"):
                 latents = {name: fitted[name].map(array, alone) for name, array in chunk.arrays.items()}
             for name, latent in latents.items():

@@ -93,8 +93,8 @@ def fuse(latents: Maps, features: FeatureSet, weights: Mapping[str, float]) -> t
 
     An object that has none of these modalities gets zeros.
     """
-    shares = {name: weights[name] * features.present[name] for name in latents}
-    total: Float64 = np.stack(list(shares.values())).sum(axis=0)
+    shares = {name: np.float64(weights[name]) * features.present[name] for name in latents}
+    total = sum(shares.values(), np.zeros(features.n))
     divisor = np.where(total > 0, total, 1.0)
     z = sum(latent * (shares[name] / divisor).astype(np.float32)[:, None] for name, latent in latents.items())
     return np.asarray(z, dtype=np.float32), total

@@ -111,6 +111,9 @@ def read_vectors(
         except FeatureError as error:
             row = rows[error.row or 0]
             raise _located(error, (*locate(row), modality), model_name) from None
+        if len(rows) == len(objects):
+            arrays[modality], masks[modality] = stacked, np.ones(len(objects), dtype=bool)
+            continue
         arrays[modality] = np.zeros((len(objects), dim), dtype=np.float32)
         arrays[modality][rows] = stacked
         masks[modality] = np.zeros(len(objects), dtype=bool)

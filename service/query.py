@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
@@ -114,7 +115,7 @@ def spell(queries: Sequence[Query], coder: Coder) -> list[Float32 | CoreInputErr
         points = _latents([found for several in spelled for found in several], coder)
     except CoreInputError as error:
         return [error] if len(queries) == 1 else [result for query in queries for result in spell([query], coder)]
-    ends = np.cumsum([len(several) for several in spelled]).tolist()
+    ends = accumulate(map(len, spelled))
     return [points[end - len(several) : end] for end, several in zip(ends, spelled, strict=True)]
 
 
@@ -131,9 +132,8 @@ def _latents(spelled: Sequence[tuple[Location, Mapping[str, Any]]], coder: Coder
         coder.model,
         coder.record.model,
     )
-    rows = np.arange(len(spelled))
-    with vectors.faults_named(rows):
-        return coder.model.project(vectors.marked(rows), alone=True)
+    with vectors.faults_named(np.arange(len(spelled))):
+        return coder.model.project(vectors.features, alone=True)
 
 
 def _stored_item(item_id: str, place: Location, collection: Mirror, snapshot: Snapshot) -> ItemRow:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ccq_core import CCQ
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_features
 from ccq_core.model import Modality
@@ -55,6 +56,17 @@ def test_each_row_is_mapped_as_it_is_alone(steps, dim):
         assert modality.map(x[:rows], alone=True).tobytes() == alone[:rows].tobytes()
     assert modality.map(x[:0], alone=True).shape == (0, 32)
     assert np.allclose(modality.map(x, alone=False), alone, atol=1e-4)
+
+
+def test_checked_features_are_projected_as_those_that_are_not():
+    rng = np.random.default_rng(2)
+    given = {name: rng.standard_normal((60, dim)).astype(np.float32) for name, dim in (("image", 12), ("text", 9))}
+    model = CCQ(bits=16, iterations=2, seed=0).fit(given)
+    given["text"][::3] = np.nan
+    for alone in (False, True):
+        want = model.project(given, alone=alone)
+        assert model.project(check_features(given), alone=alone).tobytes() == want.tobytes()
+    assert model.project({"image": given["image"][::3]}, alone=True).tobytes() == want[::3].tobytes()
 
 
 def test_zscore(x):
