@@ -2,8 +2,11 @@
 
 Where the codes are few enough, those that came with one look at the network are answered on the event loop itself: to
 hand a search over to a thread, and its answer back, costs more than to answer it. The others wait for threads, and what
-finds all of them busy is answered together too. Where there are search processes, they get most. Nothing is delayed in
-the hope of company, but for those that have arrived already and are still on their way to here.
+finds all of them busy is answered together too. Nothing is delayed in the hope of company, but for those that have
+arrived already and are still on their way to here.
+
+Where there are search processes, they get most: once one is at work, all that comes, while the server is left to read
+requests and to send replies.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from service import metrics, requestid
 from service.collection import Collection
 from service.errors import WouldTakeLongError
 from service.searchers.link import Link
-from service.searchers.messages import Reply
+from service.searchers.messages import MOST_IN_PASS, Reply
 from service.searchers.pool import SearchProcesses
 from service.searching import Caches, search_together
 from service.settings import Settings
@@ -29,10 +32,11 @@ from service.workers import Workers
 MOST_TOGETHER = 64
 _LONG_SECONDS = 0.1  # where a pass on the event loop takes as long, as on a cold disk, there is none for a while
 _WHILE_SECONDS = 1.0
-# Where there are search processes. A pass over the codes for so many searches costs each of them half: as many are
-# handed over at a time, to all processes together, while fewer are answered sooner here.
-_WIDE = 22
-_LEAST_TO_HAND_OUT = 4
+# Where there are search processes. So many searches wake them up, while fewer are answered sooner here. Once one is at
+# work few are enough, until there are no more than few.
+_MANY = 12
+_FEW = 4
+_FORGOTTEN = 0.98  # of how many searches there were at one time, at each look
 # Turns of the event loop, some microseconds each, that a search takes from the network to here. Those of several
 # clients are rarely at the same place.
 _TURNS = 3
@@ -57,6 +61,7 @@ class Gathering:
         self._queue: deque[Waiting] = deque()
         self._busy = 0
         self._looking = False
+        self._most_of_late = 0.0
         self._threads_until = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -79,9 +84,9 @@ class Gathering:
             self._wait_a_turn(0, _TURNS, Context())
 
     def _wait_a_turn(self, before: int, turns: int, context: Context) -> None:
-        """Look once some turns of the event loop in a row have brought no further search."""
+        """Look once some turns of the event loop in a row have brought no further search, or enough have come."""
         waiting = len(self._queue)
-        if before < waiting < MOST_TOGETHER:
+        if before < waiting < (self._enough if self._processes.idle else MOST_TOGETHER):
             turns = _TURNS
         loop = asyncio.get_running_loop()
         if turns:
@@ -92,7 +97,7 @@ class Gathering:
     def _look(self) -> None:
         self._looking = False
         self._hand_out()
-        together = self._take_quick()
+        together = self._take_here()
         if together:
             self._answer_at_once(together)
             if self._queue:
@@ -110,19 +115,48 @@ class Gathering:
             return True
         return waiting.collection.view.rows > most
 
+    @property
+    def _enough(self) -> int:
+        """How many searches are handed over rather than answered here."""
+        return _FEW if self._processes.warm else _MANY
+
     def _hand_out(self) -> None:
-        """Hand quick searches over to processes, to each that has room an equal part, where they are many."""
-        rooms = self._processes.rooms()
-        waiting = sum(not self._needs_thread(waiting) for waiting in self._queue) if rooms else 0
-        least = max(-(-_WIDE // max(self._settings.search_processes, 1)), _LEAST_TO_HAND_OUT)
-        for i, link in enumerate(rooms):
-            if waiting < (_WIDE if link.busy else least):
-                break
-            share = max(-(-waiting // (len(rooms) - i)), least)
-            together = self._take_quick(min(share, MOST_TOGETHER), link)
-            if together:
+        """Hand quick searches over to processes, those first that have least to do."""
+        links = self._processes.with_room()
+        waiting = sum(not self._needs_thread(waiting) for waiting in self._queue) if links else 0
+        self._most_of_late = max(waiting + self._processes.asked, _FORGOTTEN * self._most_of_late)
+        enough = self._enough
+        for i, link in enumerate(links):
+            share = max(-(-waiting // (len(links) - i)), _FEW)
+            while waiting >= enough and share > 0 and link.room:
+                together = self._take_quick(min(share, link.room, self._most_in_pass), link)
+                if not together:
+                    break
                 self._ask(link, together)
-            waiting -= len(together)
+                waiting -= len(together)
+                share -= len(together)
+            enough = _FEW
+
+    @property
+    def _most_in_pass(self) -> int:
+        """How many searches a process answers together: half of its share of those that there are at one time.
+
+        While it works on the other half, the server sends the replies to these, and reads what their clients ask next.
+        """
+        half = int(self._most_of_late) // (2 * max(self._settings.search_processes, 1))
+        return min(max(half, _FEW), MOST_IN_PASS)
+
+    def _take_here(self) -> list[Waiting]:
+        """Quick searches that are answered here and now: none while they are few, and processes at work on others.
+
+        Those are taken with the next ones, or when a process has answered, whichever is first.
+        """
+        if self._processes.asked:
+            busy = self._processes.busy_with
+            quick = [waiting.collection.record.number for waiting in self._queue if not self._needs_thread(waiting)]
+            if len(quick) < _MANY and all(map(busy, quick)):
+                return []
+        return self._take_quick()
 
     def _ask(self, link: Link, together: list[Waiting]) -> None:
         def done(replies: Sequence[Reply | None]) -> None:
@@ -132,8 +166,8 @@ class Gathering:
             self._leave_to_threads(together)
             self._look_soon()
 
-        request_ids = _request_ids(together)
-        if link.ask(together[0].collection.record.number, [waiting.body for waiting in together], request_ids, done):
+        number, bodies = together[0].collection.record.number, [waiting.body for waiting in together]
+        if link.ask(number, bodies, _request_ids(together), self._most_in_pass, done):
             metrics.gathered(len(together))
         else:
             self._leave_to_threads(together)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from typing import cast
 
 from service import metrics
 from service.errors import WouldTakeLongError
-from service.searchers.messages import Answers, Ask, Load, Loaded, Ping, Reply, Unpacker, pack
+from service.searchers.messages import MOST_IN_PASS, Answers, Ask, Load, Loaded, Ping, Reply, Unpacker, pack
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ _PING = pack(Ping())
 
 Done = Callable[[Sequence[Reply | None]], None]
 
-MOST_ASKED = 2  # batches at one time: one that is answered, and one that lies ready
+MOST_ASKED = 4 * MOST_IN_PASS  # searches at one time: those that are answered, and some that lie ready
 # A process is to say something so often. One that has been silent for a while may be stopped, or the machine is busy:
 # the server answers what it was asked, as it does what takes long. One that stays silent is ended: it may keep the log
 # from being emptied.
@@ -35,6 +36,7 @@ _START_SECONDS = 60.0
 _LATE_SECONDS = 2.0
 _SLOW_SECONDS = 30.0  # it listens, but does not answer
 _RETRY_SECONDS = 10.0
+_WARM_SECONDS = 0.01
 _MOST_UNSENT_BYTES = 64 << 20
 # What else has a name like this may be a secret.
 _SETTINGS = ("CCQ_SIMD_LEVEL",)
@@ -78,6 +80,7 @@ class Link(asyncio.Protocol):
         self._lost = self._loop.create_future()
         self._ending = False
         self._heard: float | None = None  # when it said something last
+        self._answered_last = -math.inf
         self._began = self._beat_before = self._loop.time()
         self._beat_timer: asyncio.TimerHandle | None = None
 
@@ -137,21 +140,31 @@ class Link(asyncio.Protocol):
     # -- what it is asked ------------------------------------------------------------------------------------------
 
     @property
-    def room(self) -> range:
-        """Numbers of the batches that it can be asked more: none while it is silent, or has loaded nothing."""
-        return range(len(self._asked), MOST_ASKED) if self._loaded and not self._silent else range(0)
+    def room(self) -> int:
+        """How many more searches it can be asked: none while it does not answer in time, or has loaded nothing."""
+        return max(MOST_ASKED - self.searches, 0) if self._loaded and self.in_time else 0
+
+    @property
+    def searches(self) -> int:
+        """How many it has to answer."""
+        return sum(asked.searches for asked in self._asked.values())
 
     @property
     def busy(self) -> bool:
         """Whether it has something to answer."""
         return bool(self._asked)
 
+    @property
+    def warm(self) -> bool:
+        """Whether it has, or had a moment ago."""
+        return self.busy or self._loop.time() - self._answered_last < _WARM_SECONDS
+
     def has(self, number: int) -> bool:
         """Whether it has a collection."""
         return number in self._loaded
 
-    def ask(self, number: int, bodies: list[bytes], request_ids: str, done: Done) -> bool:
-        """Ask for replies to searches of a collection.
+    def ask(self, number: int, bodies: list[bytes], request_ids: str, most: int, done: Done) -> bool:
+        """Ask for replies to searches of a collection, so many at one time as `most` says.
 
         `done` gets them, in their order, None for those that the server has to look at itself; of all if the process
         ends. Returns whether it was asked: not while the database is to be read by nobody.
@@ -162,10 +175,15 @@ class Link(asyncio.Protocol):
             return False
         batch = next(self._batches)
         self._asked[batch] = _Asked(len(bodies), done, give_back, self._loop.time())
-        self.send(pack(Ask(batch, number, bodies, request_ids)))
+        self.send(pack(Ask(batch, number, bodies, request_ids, most)))
         return True
 
     # -- whether it lives ------------------------------------------------------------------------------------------
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it listens, and nothing had to be taken back from it that it still works on."""
+        return not self._silent and not any(asked.taken_back for asked in self._asked.values())
 
     @property
     def _silent(self) -> bool:
@@ -214,6 +232,7 @@ class Link(asyncio.Protocol):
                 self._told(message)
 
     def _answered(self, answers: Answers) -> None:
+        self._answered_last = self._loop.time()
         asked = self._asked.pop(answers.batch)
         asked.give_back()
         metrics.count_scan(answers.rows, answers.scanned)

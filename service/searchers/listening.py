@@ -7,6 +7,8 @@ import os
 import queue
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import IO
 
@@ -63,8 +65,9 @@ class _Process:
         self._send(Loaded(ticket, loaded))
 
     def _answer(self) -> None:
-        while True:
-            self._send(self._replicas.answer(self._asked.get()))
+        for together in in_passes(self._asked):
+            for answers in self._replicas.answer(together):
+                self._send(answers)
 
     def _send(self, message: FromProcess) -> None:
         try:
@@ -72,3 +75,20 @@ class _Process:
                 self._link.sendall(pack(message))
         except ConnectionError:
             os._exit(0)
+
+
+def in_passes(asked: queue.SimpleQueue[Ask]) -> Iterator[list[Ask]]:
+    """What is asked, for ever and in its order: each time what lies ready and one pass over the codes can answer."""
+    following: Ask | None = None
+    while True:
+        together = [following or asked.get()]
+        following = None
+        with suppress(queue.Empty):
+            while following is None:
+                ask = asked.get_nowait()
+                searches = sum(len(one.bodies) for one in (*together, ask))
+                if ask.number == together[0].number and searches <= together[0].most:
+                    together.append(ask)
+                else:
+                    following = ask
+        yield together

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from service.store.interface import Change, CollectionRecord
 
+MOST_IN_PASS = 32  # searches that a process answers together: more would not make each of them much cheaper
 _LENGTH = struct.Struct("<Q")
 
 
@@ -54,12 +55,16 @@ class Changed:
 
 @dataclass(frozen=True)
 class Ask:
-    """To a process: some searches of one collection. `request_ids`: theirs, for the log."""
+    """To a process: some searches of one collection.
+
+    `request_ids`: theirs, for the log. `most`: how many searches to answer together, with those of other batches.
+    """
 
     batch: int
     number: int
     bodies: list[bytes]
     request_ids: str
+    most: int
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,28 @@ class SearchProcesses(Followers):
 
     # -- what is asked ---------------------------------------------------------------------------------------------
 
-    def rooms(self) -> Sequence[Link]:
-        """Those that can be asked more, one place for each batch, those that have least to answer first."""
-        rooms = [(asked, i, link) for i, link in enumerate(self._links) for asked in link.room]
-        return [link for _, _, link in sorted(rooms, key=lambda room: room[:2])]
+    def with_room(self) -> Sequence[Link]:
+        """Those that can be asked more, those first that have least to answer."""
+        return sorted((link for link in self._links if link.room), key=lambda link: -link.room)
+
+    @property
+    def idle(self) -> bool:
+        """Whether one of them waits for something to do."""
+        return any(link.room and not link.busy for link in self._links)
+
+    @property
+    def warm(self) -> bool:
+        """Whether one of them is at work, or was a moment ago."""
+        return any(link.warm for link in self._links)
+
+    @property
+    def asked(self) -> int:
+        """How many searches they have to answer."""
+        return sum(link.searches for link in self._links)
+
+    def busy_with(self, number: int) -> bool:
+        """Whether one that has a collection is at work, and will be able to take more soon."""
+        return any(link.busy and link.has(number) and link.in_time for link in self._links)
 
     # -- what is written -------------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ class Beside(InProcess):
             return by_process(reply)
 
         monkeypatch.setattr(Found, "by_process", counted)
-        monkeypatch.setattr(service.gathering, "_LEAST_TO_HAND_OUT", 1)
-        monkeypatch.setattr(service.gathering, "_WIDE", 1)
+        monkeypatch.setattr(service.gathering, "_MANY", 1)
+        monkeypatch.setattr(service.gathering, "_FEW", 1)
         # Between requests nothing runs here, and the machine may have other things to do.
         monkeypatch.setattr(service.searchers.link, "_SILENT_SECONDS", 30.0)
         monkeypatch.setattr(service.searchers.link, "_DEAD_SECONDS", 60.0)

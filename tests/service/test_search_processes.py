@@ -14,12 +14,14 @@ import numpy as np
 import orjson
 import pytest
 
+import service.gathering
 import service.searchers.link
 import service.searchers.pool
 from service import metrics
 from service.errors import WouldTakeLongError
 from service.records import Codes, Layout
 from service.searchers.link import Link
+from service.searchers.listening import in_passes
 from service.searchers.messages import Ask, Changed, Load, Reply, Unpacker, pack
 from service.searchers.replicas import Replicas
 from service.settings import Settings
@@ -304,13 +306,42 @@ def test_the_server_answers_for_one_that_takes_long(beside, monkeypatch):
     monkeypatch.setattr(link, "_answered", late.append)
     for search in QUICK[:3]:
         assert beside.search(**search)["results"]
-    assert len(late) == 2, "it is asked no more than it can keep"
+    assert len(late) == 1, "it is asked no more"
     monkeypatch.undo()
     for answers in late:
         link._answered(answers)
     assert not link.busy
     assert beside.links == [link]
     assert beside.asked == 0, "nobody waits for these any more"
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_few_wait_for_one_at_work_until_it_answers_or_is_found_to_hang(beside, monkeypatch, hangs):
+    monkeypatch.setattr(service.gathering, "_FEW", 3)
+    monkeypatch.setattr(service.gathering, "_MANY", 3)
+    monkeypatch.setattr(service.searchers.link, "_LATE_SECONDS", 0.5 if hangs else 30.0)
+    (link,) = beside.links
+    held = []
+    link._answered = held.append
+
+    async def play():
+        def search(n):
+            return [asyncio.ensure_future(beside.client.post("/search", json=QUICK[0])) for _ in range(n)]
+
+        many = search(3)
+        while not held:  # noqa: ASYNC110 (nothing tells)
+            await asyncio.sleep(0.001)
+        few = search(2)
+        await asyncio.sleep(0.1)
+        assert not any(reply.done() for reply in (*many, *few))
+        if not hangs:
+            del link._answered
+            link._answered(held.pop())
+        return [reply.json()["results"] for reply in await asyncio.gather(*many, *few)]
+
+    hits, *others = beside.run(play())
+    assert others == [hits] * 4
+    assert beside.asked == (0 if hangs else 3)
 
 
 def test_one_that_does_not_answer_is_ended(beside, monkeypatch):
@@ -480,8 +511,20 @@ class Written:
     def ids(self):
         """Ids that a search finds; None if it is left to the server."""
         body = orjson.dumps({"query": features(0, "text"), "database": "text", "limit": 50})
-        (reply,) = self.replicas.answer(Ask(1, self.record.number, [body], "")).replies
+        ((reply,),) = (answers.replies for answers in self.replicas.answer([Ask(1, self.record.number, [body], "", 1)]))
         return None if reply is None else sorted(hit["id"] for hit in orjson.loads(reply.body)["results"])
+
+
+def test_what_lies_ready_is_taken_together_as_far_as_one_pass_goes():
+    asked = queue.SimpleQueue()
+    for batch, (number, searches) in enumerate([(1, 4), (1, 3), (1, 2), (2, 1), (1, 9), (1, 1)]):
+        asked.put(Ask(batch, number, [b""] * searches, "", 8))
+    passes = in_passes(asked)
+    assert [ask.batch for ask in next(passes)] == [0, 1]
+    assert [ask.batch for ask in next(passes)] == [2]
+    asked.put(Ask(6, 1, [b""] * 7, "", 8))
+    assert [[ask.batch for ask in next(passes)] for _ in range(3)] == [[3], [4], [5, 6]]
+    assert asked.empty()
 
 
 @pytest.fixture
@@ -490,6 +533,24 @@ def written(tmp_path):
     yield made
     metrics.tell_scans(metrics.count_scan)
     made.store.close()
+
+
+def test_batches_that_are_answered_together_get_what_is_theirs(written):
+    written.load()
+    for i in range(5):
+        written.replicas.follow(written.write(i))
+    bodies = [orjson.dumps({"query": features(i, "text"), "database": "text", "limit": i + 1}) for i in range(4)]
+    wrong = orjson.dumps({"query": features(0), "limit": 0})
+    number = written.record.number
+    asks = [Ask(7, number, bodies[:1], "a", 8), Ask(8, number, [wrong, *bodies[1:]], "b c", 8)]
+    first, second = written.replicas.answer(asks)
+    assert (first.batch, second.batch) == (7, 8)
+    assert (first.rows, second.rows) == (4 * 5, 0)
+    assert second.replies[0] is None
+    assert [reply.limit for reply in (first.replies[0], *second.replies[1:])] == [1, 2, 3, 4]
+    assert all(
+        len(orjson.loads(reply.body)["results"]) == reply.limit for reply in (*first.replies, *second.replies[1:])
+    )
 
 
 def test_a_copy_waits_for_what_is_committed_and_about_to_be_told(written, caplog):
