@@ -337,7 +337,8 @@ def test_few_wait_for_one_at_work_until_it_answers_or_is_found_to_hang(beside, m
         if not hangs:
             del link._answered
             link._answered(held.pop())
-        return [reply.json()["results"] for reply in await asyncio.gather(*many, *few)]
+        replies = await asyncio.wait_for(asyncio.gather(*many, *few), 20)
+        return [reply.json()["results"] for reply in replies]
 
     hits, *others = beside.run(play())
     assert others == [hits] * 4
