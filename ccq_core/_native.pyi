@@ -39,6 +39,9 @@ def distance_tables(
 def filter_rows(
     codes: NDArray[uint8], tables: NDArray[uint8], limit: int, level: str, norms: bool = True
 ) -> NDArray[uint32]: ...
+def filter_hits(
+    codes: NDArray[uint8], tables: NDArray[uint8], limits: NDArray[uint8], level: str
+) -> list[NDArray[uint32]]: ...
 def vector_keys(
     numbers: NDArray[int16],
     scales: NDArray[float32],

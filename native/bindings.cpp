@@ -180,6 +180,34 @@ nb::object filter_rows(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<2>,
     return owned(std::move(rows), {found});
 }
 
+// The same for many queries: rows and queries of the hits of each kind of batch.
+nb::list filter_hits(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> tables,
+                     nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> limits, const std::string& level) {
+    const std::size_t planes = codes.shape(1), queries = tables.shape(0);
+    if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes || codes.shape(2) != ccq::kGroup)
+        throw std::invalid_argument("codes: expected shape (groups, planes, 64) with 2 to 17 planes");
+    if (tables.shape(1) != planes || tables.shape(2) != ccq::kCodes || limits.shape(0) != queries || queries > 16)
+        throw std::invalid_argument("expected tables of shape (queries, planes, 256) and limits of shape (queries,), 16 at most");
+    nb::list out;
+    for (const ccq::Batch& batch : kernels_named(level)->batches) {
+        const auto width = (std::size_t)batch.width;
+        const auto bytes = ccq::aligned<std::uint8_t>(planes * ccq::kCodes * width);
+        std::fill_n(bytes.get(), planes * ccq::kCodes * width, std::uint8_t{255});
+        for (std::size_t q = 0; q < queries; ++q)
+            for (std::size_t i = 0; i < planes * ccq::kCodes; ++i)
+                bytes[i * width + q] = tables.data()[q * planes * ccq::kCodes + i];
+        alignas(64) std::uint8_t most[64] = {};
+        std::copy_n(limits.data(), queries, most);
+        const auto hits = ccq::aligned<ccq::Hit>(codes.shape(0) * ccq::kGroup * width + 1);
+        const std::size_t found =
+            batch.filter[planes](codes.data(), codes.shape(0), bytes.get(), most, nullptr, hits.get());
+        auto pairs = std::make_unique<std::uint32_t[]>(2 * found + 1);
+        for (std::size_t i = 0; i < found; ++i) pairs[2 * i] = hits[i].row, pairs[2 * i + 1] = hits[i].query;
+        out.append(owned(std::move(pairs), {found, 2}));
+    }
+    return out;
+}
+
 using Numbers = nb::ndarray<const std::int16_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Point = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -254,6 +282,7 @@ NB_MODULE(_native, m) {
           "level"_a);
     m.def("distance_tables", &distance_tables, "blocks"_a, "norms"_a.none(), "z"_a, "cosine"_a, "level"_a);
     m.def("filter_rows", &filter_rows, "codes"_a, "tables"_a, "limit"_a, "level"_a, "norms"_a = true);
+    m.def("filter_hits", &filter_hits, "codes"_a, "tables"_a, "limits"_a, "level"_a);
     m.def("vector_keys", &vector_keys, "numbers"_a, "scales"_a, "rows"_a, "point"_a, "cosine"_a, "level"_a);
     m.def("read", &read_rows, "rows"_a, "level"_a);
 }

@@ -9,9 +9,9 @@
 // Byte sums saturate, so they never exceed the true sum in units, and a row with key <= T has
 //     euclidean: q sum <= (T - base) / unit
 //     cosine:    q sum over the codebooks <= (T / n - base) / unit, for n > 0.
-// The right side of the second depends on the norm byte alone, so that byte gets a table too: 254 minus the right side. Then
-// in both cases a row can only qualify if its saturating sum of P bytes is at most a `limit` below 255; all others are
-// passed over without loss. `unit` is chosen so that the largest right side is 254.
+// The right side of the second depends on the norm byte alone, so that byte gets a table too: `steps` minus the right side.
+// Then in both cases a row can only qualify if its saturating sum of P bytes is at most a limit of at most `steps`; all others
+// are passed over without loss. `unit` is chosen so that the largest right side is `steps`.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -65,9 +65,10 @@ class Bound {
     // The least key that any row can have. Exact: rounding keeps order, so sums of minima are minima of sums.
     double least_key() const { return least_key_; }
 
-    // Make byte tables for keys up to T at [plane][256] with `stride` bytes from one entry to the next.
-    // False if T leaves no room for a useful unit; then every row would pass.
-    bool quantize(double t, std::uint8_t* out, std::size_t stride) {
+    // Make byte tables for keys up to T at [plane][256] with `stride` bytes from one entry to the next, so that the largest
+    // limit is `steps`. False if T leaves no room for a useful unit; then every row would pass.
+    bool quantize(double t, std::uint8_t* out, std::size_t stride, int steps) {
+        steps_ = steps;
         double room = -std::numeric_limits<double>::infinity();
         if (cosine_) {
             for (std::size_t j = 0; j < kCodes; ++j)
@@ -76,7 +77,7 @@ class Bound {
             room = t - base_ + slack_;
         }
         if (!std::isfinite(room)) return false;
-        unit_ = std::max(room, least_room_) / 254.5;
+        unit_ = std::max(room, least_room_) / (steps + 0.5);
         const float inverse = (float)(1.0 / unit_) * (1.f - 1e-6f);  // rounds towards lower bytes
         if (!std::isfinite(inverse)) return false;
         const int additive = cosine_ ? planes_ - 1 : planes_;
@@ -96,24 +97,26 @@ class Bound {
 
     // The limit for keys up to T, with the tables as they are. For cosine it is constant, and the norm byte's table at
     // `out` is made for T. `tight` says whether finer tables would pay.
-    std::uint8_t limit(double t, std::uint8_t* out, std::size_t stride, bool* tight) const {
+    int limit(double t, std::uint8_t* out, std::size_t stride, bool* tight) const {
         int most = -1;
         if (cosine_) {
             std::uint8_t* to = out + (std::size_t)(planes_ - 1) * kCodes * stride;
             for (std::size_t j = 0; j < kCodes; ++j) {
                 const int right = right_side(room_at(t, j));
                 if (occurs(planes_ - 1, j)) most = std::max(most, right);
-                to[j * stride] = (std::uint8_t)(254 - right);
+                to[j * stride] = (std::uint8_t)std::min(steps_ - right, 255);
             }
-            *tight = most >= 160;
-            return 254;
+            *tight = most >= kTight * steps_;
+            return steps_;
         }
         most = right_side(t - base_ + slack_);
-        *tight = most >= 160;
-        return (std::uint8_t)std::max(most, 0);
+        *tight = most >= kTight * steps_;
+        return std::max(most, 0);
     }
 
    private:
+    static constexpr double kTight = 0.63;
+
     struct Range {
         float least, most;
         bool finite;
@@ -159,10 +162,10 @@ class Bound {
 
     int right_side(double room) const {
         const double steps = room / unit_ * (1 + 1e-9);
-        return steps < 0 ? -1 : steps > 254.9 ? 254 : (int)steps;
+        return steps < 0 ? -1 : steps > steps_ + 0.9 ? steps_ : (int)steps;
     }
 
-    int planes_;
+    int planes_, steps_ = 0;
     bool cosine_, finite_ = true;
     const float* tables_;
     const std::uint8_t* used_;
@@ -173,10 +176,11 @@ class Bound {
 // Byte tables of one query, kept fitting a bound on the key that tightens.
 class ByteTables {
    public:
-    explicit ByteTables(const Bound& bound) : bound_(bound) {}
+    // `steps`: see `Bound::quantize`.
+    ByteTables(const Bound& bound, int steps) : bound_(bound), steps_(steps) {}
 
     const Bound& bound() const { return bound_; }
-    std::uint8_t limit() const { return limit_; }
+    int limit() const { return limit_; }
 
     // Make those at `out` (see `Bound::quantize`) fit keys up to T; `changed`: whether they did. False if they would pass
     // every row.
@@ -187,7 +191,7 @@ class ByteTables {
         if (made_) limit_ = bound_.limit(t, out, stride, &tight);
         *changed = bound_.cosine() || !tight;
         if (!tight) {
-            made_ = bound_.quantize(t, out, stride);
+            made_ = bound_.quantize(t, out, stride, steps_);
             if (!made_) return false;
             limit_ = bound_.limit(t, out, stride, &tight);
         }
@@ -199,7 +203,7 @@ class ByteTables {
     Bound bound_;
     bool made_ = false;
     double fitted_ = 0;
-    std::uint8_t limit_ = 0;
+    int steps_, limit_ = 0;
 };
 
 }  // namespace ccq

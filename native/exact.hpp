@@ -6,6 +6,7 @@
 
 #include "bound.hpp"
 #include "groups.hpp"
+#include "kernels.hpp"
 #include "topk.hpp"
 
 namespace ccq {
@@ -43,28 +44,42 @@ void plain_groups(const float* t, const Segment& s, std::size_t first, std::size
     }
 }
 
+// The exact key of a row that lies at `c`.
+template <int P, bool Cosine>
+double key_at(const float* t, const std::uint8_t* c) {
+    double sum = t[c[0]];
+#pragma GCC unroll 17
+    for (std::size_t m = 1; m + 1 < P; ++m) sum += (double)t[256 * m + c[m * kGroup]];
+    const double last = t[256 * (P - 1) + c[(P - 1) * kGroup]];
+    return Cosine ? sum * last : sum + last;
+}
+
 // Exact keys of some rows of a run of groups.
 template <int P, bool Cosine>
 void keys_of(const float* t, const std::uint8_t* codes, const std::uint32_t* rows, std::size_t count, double* keys) {
+    for (std::size_t i = 0; i < count; ++i)
+        keys[i] = key_at<P, Cosine>(t, codes + rows[i] / kGroup * (std::size_t)P * kGroup + rows[i] % kGroup);
+}
+
+// The same for rows and queries, whose tables lie one behind the other.
+template <int P, bool Cosine>
+void keys_of_hits(const float* t, const std::uint8_t* codes, const Hit* hits, std::size_t count, double* keys) {
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint8_t* c = codes + rows[i] / kGroup * (std::size_t)P * kGroup + rows[i] % kGroup;
-        double sum = t[c[0]];
-#pragma GCC unroll 17
-        for (std::size_t m = 1; m + 1 < P; ++m) sum += (double)t[256 * m + c[m * kGroup]];
-        const double last = t[256 * (P - 1) + c[(P - 1) * kGroup]];
-        keys[i] = Cosine ? sum * last : sum + last;
+        const std::size_t row = hits[i].row;
+        keys[i] = key_at<P, Cosine>(t + hits[i].query * (std::size_t)P * kCodes, codes + row / kGroup * (std::size_t)P * kGroup + row % kGroup);
     }
 }
 
 struct Exact {
     void (*groups)(const float*, const Segment&, std::size_t, std::size_t, TopK*);
     void (*keys)(const float*, const std::uint8_t*, const std::uint32_t*, std::size_t, double*);
+    void (*hits)(const float*, const std::uint8_t*, const Hit*, std::size_t, double*);
 };
 
 template <int... I>
 Exact pick_exact(int planes, bool cosine, std::integer_sequence<int, I...>) {
-    static constexpr Exact kSums[] = {{plain_groups<kMinPlanes + I, false>, keys_of<kMinPlanes + I, false>}...};
-    static constexpr Exact kCosines[] = {{plain_groups<kMinPlanes + I, true>, keys_of<kMinPlanes + I, true>}...};
+    static constexpr Exact kSums[] = {{plain_groups<kMinPlanes + I, false>, keys_of<kMinPlanes + I, false>, keys_of_hits<kMinPlanes + I, false>}...};
+    static constexpr Exact kCosines[] = {{plain_groups<kMinPlanes + I, true>, keys_of<kMinPlanes + I, true>, keys_of_hits<kMinPlanes + I, true>}...};
     return (cosine ? kCosines : kSums)[planes - kMinPlanes];
 }
 

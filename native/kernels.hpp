@@ -25,13 +25,19 @@ using Prepare = void (*)(std::uint8_t* tables, int planes, bool norms);
 using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
                                const std::uint64_t* mask, bool norms, std::uint32_t* out);
 
+// Many planes lose more by flooring their entries than few: twice as fine for two parts as for one, four times for four. Of
+// sixteen codebooks that leaves a third of the rows to be looked up exactly. With fewer planes parts differ too much, and
+// saturate.
+constexpr int parts_of(int planes) { return planes < 12 ? 1 : 4; }
+
 struct Hit {
     std::uint32_t row;
     std::uint32_t query;
 };
 
-// Many queries: the same for `width` queries at once, and no hit too many, with tables interleaved as [P][256][width] and
-// one limit per query.
+// Many queries: `width` of them at once, with tables interleaved as [P][256][width] and one limit per query. The planes are
+// summed in parts (see `parts_of`), plane m in part m * parts / P, each part saturating, and parts are averaged by twos, each
+// average rounded down. Emits exactly the rows and queries for which what comes out is at most the limit.
 //   out     room for 64 * groups * width hits
 using BatchFilter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables,
                                     const std::uint8_t* limits, const std::uint64_t* mask, Hit* out);

@@ -194,10 +194,12 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
 struct Vec32 {
     static constexpr int width = 32;
     using V = __m256i;
+    static V all(std::uint8_t a) { return _mm256_set1_epi8((char)a); }
     static V load(const std::uint8_t* p) { return _mm256_load_si256((const V*)p); }
-    static V add(V a, V b) { return _mm256_adds_epu8(a, b); }
-    static V smaller(V a, V b) { return _mm256_min_epu8(a, b); }
-    static std::uint64_t at_most(V a, V limit) { return ::at_most(a, limit); }
+    static V less(V a, V b) { return _mm256_subs_epu8(a, b); }
+    static V larger(V a, V b) { return _mm256_max_epu8(a, b); }
+    static V middle(V a, V b) { return _mm256_avg_epu8(a, b); }
+    static std::uint64_t at_least(V a, V b) { return at_most(b, a); }
 };
 
 struct Floats8 {

@@ -122,19 +122,23 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
 struct Vec64 {
     static constexpr int width = 64;
     using V = __m512i;
+    static V all(std::uint8_t a) { return _mm512_set1_epi8((char)a); }
     static V load(const std::uint8_t* p) { return _mm512_load_si512(p); }
-    static V add(V a, V b) { return _mm512_adds_epu8(a, b); }
-    static V smaller(V a, V b) { return _mm512_min_epu8(a, b); }
-    static std::uint64_t at_most(V a, V limit) { return _mm512_cmple_epu8_mask(a, limit); }
+    static V less(V a, V b) { return _mm512_subs_epu8(a, b); }
+    static V larger(V a, V b) { return _mm512_max_epu8(a, b); }
+    static V middle(V a, V b) { return _mm512_avg_epu8(a, b); }
+    static std::uint64_t at_least(V a, V b) { return _mm512_cmpge_epu8_mask(a, b); }
 };
 
 struct Vec32 {
     static constexpr int width = 32;
     using V = __m256i;
+    static V all(std::uint8_t a) { return _mm256_set1_epi8((char)a); }
     static V load(const std::uint8_t* p) { return _mm256_load_si256((const V*)p); }
-    static V add(V a, V b) { return _mm256_adds_epu8(a, b); }
-    static V smaller(V a, V b) { return _mm256_min_epu8(a, b); }
-    static std::uint64_t at_most(V a, V limit) { return _mm256_cmple_epu8_mask(a, limit); }
+    static V less(V a, V b) { return _mm256_subs_epu8(a, b); }
+    static V larger(V a, V b) { return _mm256_max_epu8(a, b); }
+    static V middle(V a, V b) { return _mm256_avg_epu8(a, b); }
+    static std::uint64_t at_least(V a, V b) { return _mm256_cmpge_epu8_mask(a, b); }
 };
 
 struct Floats16 {

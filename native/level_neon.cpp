@@ -47,7 +47,7 @@ std::size_t filter(const std::uint8_t* codes, std::size_t groups, const std::uin
         const uint8x16_t least = vminq_u8(vminq_u8(sum[0], sum[1]), vminq_u8(sum[2], sum[3]));
         if (vminvq_u8(least) > limit) continue;
         std::uint64_t found = 0;
-        for (int u = 0; u < 4; ++u) found |= Vec16::at_most(sum[u], most) << (16 * u);
+        for (int u = 0; u < 4; ++u) found |= Vec16::at_least(most, sum[u]) << (16 * u);
         out = emit(found & live, (std::uint32_t)(g * ccq::kGroup), out);
     }
     return (std::size_t)(out - begin);

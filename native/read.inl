@@ -2,13 +2,11 @@
 template <class Vec>
 std::uint64_t read_all(const std::uint8_t* bytes, std::size_t n) {
     constexpr std::size_t W = Vec::width;
-    alignas(64) static constexpr std::uint8_t kZero[W] = {};
-    typename Vec::V sum[4] = {Vec::load(kZero), Vec::load(kZero), Vec::load(kZero), Vec::load(kZero)};
+    typename Vec::V left[4] = {Vec::all(255), Vec::all(255), Vec::all(255), Vec::all(255)};
     std::size_t i = 0;
     for (; i + 4 * W <= n; i += 4 * W) {
 #pragma GCC unroll 4
-        for (std::size_t j = 0; j < 4; ++j) sum[j] = Vec::add(sum[j], Vec::load(bytes + i + j * W));
+        for (std::size_t j = 0; j < 4; ++j) left[j] = Vec::less(left[j], Vec::load(bytes + i + j * W));
     }
-    const auto both = Vec::add(Vec::add(sum[0], sum[1]), Vec::add(sum[2], sum[3]));
-    return Vec::at_most(both, Vec::load(kZero));
+    return Vec::at_least(Vec::larger(Vec::larger(left[0], left[1]), Vec::larger(left[2], left[3])), Vec::all(255));
 }

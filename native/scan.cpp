@@ -29,6 +29,9 @@ constexpr std::size_t kMostPassing = 20;     // one row in so many may pass
 constexpr std::size_t kSampleFrom = 64;      // groups from which a sample pays
 constexpr std::size_t kTwoSamplesFrom = 1024;
 constexpr std::size_t kMostSampled = 1024;
+constexpr std::size_t kMany = 100;           // results
+constexpr int kSteps = 254;                  // what rows are told apart by, where sums of bytes saturate
+constexpr int kStepsOfPart = 112;            // the same for each of several parts: fewer, since they are not all alike
 constexpr std::size_t kParallelFrom = 1 << 12;  // groups per thread and query that are worth waking a thread
 
 // One query on its way through the rows.
@@ -38,7 +41,7 @@ class OneQuery {
     OneQuery(const Scan& scan, const Bound& bound, bool always_plain, std::uint32_t* rows, TopK* best)
         : scan_(scan), bound_(bound), always_plain_(always_plain || !bound.finite()), best_(best), exact_(exact_of(bound)),
           filter_(scan.kernels->filter[scan.planes]), bytes_(aligned<std::uint8_t>(byte_table_size(scan.planes))), rows_(rows),
-          tables_(bound) {}
+          tables_(bound, kSteps) {}
 
     // Some groups, behind all others so far.
     void scan(const Segment& s, std::size_t first, std::size_t groups) {
@@ -69,7 +72,7 @@ class OneQuery {
    private:
     void filtered(const Segment& s, std::size_t g, std::size_t n) {
         const std::uint8_t* codes = s.codes + g * (std::size_t)scan_.planes * kGroup;
-        const std::size_t found = filter_(codes, n, bytes_.get(), tables_.limit(), s.mask ? s.mask + g : nullptr, scan_.norms, rows_);
+        const std::size_t found = filter_(codes, n, bytes_.get(), (std::uint8_t)tables_.limit(), s.mask ? s.mask + g : nullptr, scan_.norms, rows_);
         for (std::size_t i = 0; i < found;) {
             double keys[64];
             const std::size_t some = std::min<std::size_t>(64, found - i);
@@ -127,6 +130,60 @@ void scan_pieces(const Scan& scan, const Pieces& pieces, const Bound* bounds, st
     }
 }
 
+// Many queries over some pieces. False if byte tables pass too many rows: then the queries go one by one.
+bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, const std::vector<Bound>& bounds, TopK* best) {
+    const auto width = (std::size_t)batch.width;
+    const std::size_t queries = bounds.size(), size = (std::size_t)scan.planes * kCodes * width;
+    const auto bytes = aligned<std::uint8_t>(size);
+    const auto hits = aligned<Hit>(kBatchChunk * kGroup * width);
+    alignas(64) std::uint8_t limits[64] = {};
+    const int parts = parts_of(scan.planes);
+    std::vector<ByteTables> tables;
+    for (const Bound& bound : bounds) tables.emplace_back(bound, parts == 1 ? kSteps : parts * kStepsOfPart);
+    if (queries < width) std::fill_n(bytes.get(), size, std::uint8_t{255});  // queries that are not there
+    const auto fit = [&](std::size_t q) {
+        bool changed;
+        const bool fits = tables[q].fit(best[q].bound(), bytes.get() + q, width, &changed);
+        limits[q] = (std::uint8_t)(tables[q].limit() / parts);
+        return fits;
+    };
+    for (std::size_t q = 0; q < queries; ++q)
+        if (!std::isfinite(best[q].bound()) || !bounds[q].finite() || !fit(q)) return false;
+    const BatchFilter filter = batch.filter[scan.planes];
+    const Exact exact = exact_of(bounds[0]);
+    std::size_t passed = 0, looked = 0, stretch = kFirstStretch;
+    for (const Piece& piece : pieces) {
+        const Segment& s = *piece.segment;
+        for (std::size_t g = piece.first, end = piece.first + piece.full; g < end; g += kBatchChunk) {
+            const std::size_t n = std::min(kBatchChunk, end - g);
+            const std::uint8_t* codes = s.codes + g * (std::size_t)scan.planes * kGroup;
+            const std::size_t found = filter(codes, n, bytes.get(), limits, s.mask ? s.mask + g : nullptr, hits.get());
+            std::uint64_t touched = 0;
+            for (std::size_t i = 0; i < found;) {
+                double keys[64];
+                const std::size_t some = std::min<std::size_t>(64, found - i);
+                exact.hits(bounds[0].exact(), codes, hits.get() + i, some, keys);
+                for (std::size_t j = 0; j < some; ++j, ++i) {
+                    const std::size_t q = hits[i].query;
+                    best[q].offer(keys[j], s.label(g * kGroup + hits[i].row));
+                    touched |= std::uint64_t{1} << q;
+                }
+            }
+            for (; touched; touched &= touched - 1)
+                if (!fit((std::size_t)__builtin_ctzll(touched))) return false;
+            passed += found;
+            if ((looked += n) >= stretch) {
+                if (passed * kMostPassing > looked * kGroup * queries) return false;
+                looked = passed = 0;
+                stretch = kStretch;
+            }
+        }
+        if (piece.rest)
+            for (std::size_t q = 0; q < queries; ++q) offer_rows(bounds[q], s, s.rows / kGroup, piece.rest, &best[q]);
+    }
+    return true;
+}
+
 // A copy of some groups from everywhere, to guess from.
 class Sample {
    public:
@@ -149,12 +206,26 @@ class Sample {
     // Its key of some rank; faster where `first` is a little above that.
     double key(const Scan& scan, const Bound& bound, std::size_t rank, double first) const {
         TopK best(rank, first);
-        scan_pieces(scan, {{&segment_, 0, segment_.rows / kGroup, 0}}, &bound, 1, first == kInfinity, &best);
+        scan_pieces(scan, pieces(), &bound, 1, first == kInfinity, &best);
         if (best.size() < rank) return first == kInfinity ? first : key(scan, bound, rank, kInfinity);
         return best.finish().back().key;
     }
 
+    // The same for many queries.
+    std::vector<double> keys(const Scan& scan, const std::vector<Bound>& bounds, const Batch& batch, std::size_t rank,
+                             const std::vector<double>& first) const {
+        std::vector<TopK> best;
+        for (const double key : first) best.emplace_back(rank, key);
+        const bool fine = batch_pieces(scan, pieces(), batch, bounds, best.data());
+        std::vector<double> out;
+        for (std::size_t q = 0; q < bounds.size(); ++q)
+            out.push_back(fine && best[q].size() >= rank ? best[q].finish().back().key : key(scan, bounds[q], rank, first[q]));
+        return out;
+    }
+
    private:
+    Pieces pieces() const { return {{&segment_, 0, segment_.rows / kGroup, 0}}; }
+
     Aligned<std::uint8_t> codes_;
     std::vector<std::uint64_t> mask_;
     std::size_t seen_ = 0;
@@ -175,7 +246,7 @@ class Guesser {
         const double density = rows / (double)(total * kGroup);
         if (total >= kTwoSamplesFrom) {
             // The more results, the more a larger sample saves; and each group of it may be a wait for memory.
-            const std::size_t n = scan.k < 100 ? std::min(kMostSampled / 8, total / 256) : std::min(kMostSampled, total / 32);
+            const std::size_t n = scan.k < kMany ? std::min(kMostSampled / 8, total / 256) : std::min(kMostSampled, total / 32);
             large_.emplace(groups, n, (std::size_t)scan.planes);
             if (large_->seen() == 0) {  // rows take part where none was looked for
                 large_.reset();
@@ -184,7 +255,7 @@ class Guesser {
             k = (double)(large_rank_ = rank_for(k * (double)large_->seen() / rows));
             rows = (double)large_->seen();
         }
-        std::size_t n = large_ ? 4 : 16;
+        std::size_t n = large_ && scan.k < kMany ? 4 : 16;
         for (; n * 8 < total && n < kMostSampled / 4; n *= 2) {
             const double seen = (double)(n * kGroup) * density;
             if ((double)rank_for(k * seen / rows) <= seen / 4) break;
@@ -193,11 +264,17 @@ class Guesser {
         small_rank_ = rank_for(k * (double)small_->seen() / rows);
     }
 
-    // Infinite where there is too little to tell from.
-    double operator()(const Bound& bound) const {
-        if (!small_ || !bound.finite() || small_rank_ > small_->seen() / 2) return kInfinity;
-        const double first = small_->key(scan_, bound, small_rank_, kInfinity);
-        return large_ ? large_->key(scan_, bound, large_rank_, first) : first;
+    // Of queries that are searched by a batch filter, or each by itself. Infinite where there is too little to tell from.
+    std::vector<double> operator()(const std::vector<Bound>& bounds, const Batch* batch) const {
+        std::vector<double> out;
+        for (const Bound& bound : bounds) {
+            const bool little = !small_ || !bound.finite() || small_rank_ > small_->seen() / 2;
+            out.push_back(little ? kInfinity : small_->key(scan_, bound, small_rank_, kInfinity));
+        }
+        if (large_ && batch) return large_->keys(scan_, bounds, *batch, large_rank_, out);
+        for (std::size_t q = 0; large_ && q < out.size(); ++q)
+            if (out[q] < kInfinity) out[q] = large_->key(scan_, bounds[q], large_rank_, out[q]);
+        return out;
     }
 
    private:
@@ -205,52 +282,6 @@ class Guesser {
     std::optional<Sample> small_, large_;
     std::size_t small_rank_ = 0, large_rank_ = 0;
 };
-
-// Many queries over some pieces. False if byte tables pass too many rows: then the queries go one by one.
-bool batch_pieces(const Scan& scan, const Pieces& pieces, const Batch& batch, const std::vector<Bound>& bounds, TopK* best) {
-    const auto width = (std::size_t)batch.width;
-    const std::size_t queries = bounds.size(), size = (std::size_t)scan.planes * kCodes * width;
-    const auto bytes = aligned<std::uint8_t>(size);
-    const auto hits = aligned<Hit>(kBatchChunk * kGroup * width);
-    alignas(64) std::uint8_t limits[64] = {};
-    std::vector<ByteTables> tables(bounds.begin(), bounds.end());
-    if (queries < width) std::fill_n(bytes.get(), size, std::uint8_t{255});  // queries that are not there
-    const auto fit = [&](std::size_t q) {
-        bool changed;
-        const bool fits = tables[q].fit(best[q].bound(), bytes.get() + q, width, &changed);
-        limits[q] = tables[q].limit();
-        return fits;
-    };
-    for (std::size_t q = 0; q < queries; ++q)
-        if (!std::isfinite(best[q].bound()) || !bounds[q].finite() || !fit(q)) return false;
-    const BatchFilter filter = batch.filter[scan.planes];
-    std::size_t passed = 0, looked = 0, stretch = kFirstStretch;
-    for (const Piece& piece : pieces) {
-        const Segment& s = *piece.segment;
-        for (std::size_t g = piece.first, end = piece.first + piece.full; g < end; g += kBatchChunk) {
-            const std::size_t n = std::min(kBatchChunk, end - g);
-            const std::uint8_t* codes = s.codes + g * (std::size_t)scan.planes * kGroup;
-            const std::size_t found = filter(codes, n, bytes.get(), limits, s.mask ? s.mask + g : nullptr, hits.get());
-            std::uint64_t touched = 0;
-            for (std::size_t i = 0; i < found; ++i) {
-                const std::size_t row = g * kGroup + hits[i].row, q = hits[i].query;
-                best[q].offer(bounds[q].key(row_bytes(s, scan.planes, row)), s.label(row));
-                touched |= std::uint64_t{1} << q;
-            }
-            for (; touched; touched &= touched - 1)
-                if (!fit((std::size_t)__builtin_ctzll(touched))) return false;
-            passed += found;
-            if ((looked += n) >= stretch) {
-                if (passed * kMostPassing > looked * kGroup * queries) return false;
-                looked = passed = 0;
-                stretch = kStretch;
-            }
-        }
-        if (piece.rest)
-            for (std::size_t q = 0; q < queries; ++q) offer_rows(bounds[q], s, s.rows / kGroup, piece.rest, &best[q]);
-    }
-    return true;
-}
 
 // Everything, in as many parts as threads are worth waking.
 std::vector<Pieces> shares(const Groups& groups, int threads) {
@@ -278,13 +309,10 @@ std::vector<Candidate> search_one(const Scan& scan, const std::vector<Pieces>& p
 void search_together(const Scan& scan, const Guesser& guess, const std::vector<Pieces>& parts, const Batch* batch,
                      std::size_t begin, std::size_t end, std::vector<std::vector<Candidate>>* out) {
     std::vector<Bound> bounds;
-    std::vector<double> first;
+    for (std::size_t q = begin; q < end; ++q) bounds.push_back(bound_of(scan, q));
+    const std::vector<double> first = guess(bounds, batch);
     std::vector<TopK> empty;
-    for (std::size_t q = begin; q < end; ++q) {
-        bounds.push_back(bound_of(scan, q));
-        first.push_back(guess(bounds.back()));
-        empty.emplace_back(scan.k, first.back());
-    }
+    for (const double key : first) empty.emplace_back(scan.k, key);
     std::vector<std::vector<TopK>> best(parts.size(), empty);
     std::vector<char> fine(parts.size(), 1);
     run_parallel(parts.size(), [&](std::size_t i) {

@@ -70,7 +70,7 @@ class TopK {
    private:
     static constexpr std::uint32_t kHalf = 2048;  // half of a digit of 22 bits
 
-    std::size_t capacity() const { return k_ < 64 ? k_ + std::max<std::size_t>(16, 2 * k_) : 3 * k_; }
+    std::size_t capacity() const { return k_ + std::max<std::size_t>(16, k_ < 64 ? 2 * k_ : k_); }
 
     // Drop what is behind the k-th best by the upper half of its digit alone.
     void drop_most() {

@@ -284,6 +284,52 @@ def test_byte_tables_pass_what_they_should_and_little_else(level, planes, alike,
         assert (np.diff(found.astype(int)) > 0).all()
 
 
+@pytest.mark.parametrize("planes", [2, 5, 9, 11, 12, 13, 16, 17])
+def test_byte_tables_of_batches_pass_exactly_what_they_should(level, planes):
+    rng = np.random.default_rng(planes)
+    codes = rng.integers(0, 256, (50, planes, 64), dtype=np.uint8)
+    parts = 1 if planes < 12 else 4
+    tables = rng.integers(0, parts * 500 // planes, (10, planes, 256)).clip(max=255).astype(np.uint8)
+    limits = np.array([0, 60, 100, 112, 120, 127, 150, 180, 200, 254], np.uint8)
+    entries = np.stack([tables[:, plane, codes[:, plane]] for plane in range(planes)]).astype(int)
+    cuts = [planes * part // parts for part in range(parts + 1)]
+    sums = [entries[lo:hi].sum(axis=0).clip(max=255) for lo, hi in pairwise(cuts)]
+    while len(sums) > 1:
+        sums = [(a + b) // 2 for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    queries, groups, places = np.nonzero(sums[0] <= limits[:, None, None])
+    expected = sorted(zip((64 * groups + places).tolist(), queries.tolist(), strict=True))
+    assert len(expected) > 1000
+    for hits in _native.filter_hits(codes, tables, limits, level):
+        assert list(map(tuple, hits.tolist())) == expected
+
+
+HARDLY_BETTER = {  # entries of rows, and of better ones that lose less by flooring
+    2: ([1], [0.9999]),
+    5: ([0.4977, 0.5023], [0.9999, 0]),
+    9: ([0.4977, 0.5023], [0.9999, 0]),
+    16: ([0.2517, 0.2495, 0.2495, 0.2493], [0.2498, 0.2498, 0.2498, 0.2498]),
+    17: ([0.2517, 0.2495, 0.2495, 0.2493], [0.2520, 0.2498, 0.2498, 0.2476]),
+}
+
+
+@pytest.mark.parametrize("queries", [1, 33, 65])
+@pytest.mark.parametrize("planes", HARDLY_BETTER)
+def test_rows_that_are_hardly_better_than_those_before(level, planes, queries):
+    """They are at the very limit of what byte tables pass, and few, so that no sample has one of them."""
+    rng = np.random.default_rng(planes)
+    n, few = 200_000, 20
+    inner = np.zeros((queries, planes, 256), np.float32)
+    inner[:, :, 3:] = 5
+    for i, (good, better) in enumerate(zip(*HARDLY_BETTER[planes], strict=True)):
+        inner[:, planes * i // len(HARDLY_BETTER[planes][0]), 1:3] = good, better
+    codes = np.repeat(rng.choice([1, 3], (n, 1), p=[0.02, 0.98]).astype(np.uint8), planes, axis=1)
+    behind = n // 2 + rng.choice(n // 2, few, replace=False)
+    codes[behind] = 2
+    rows = Rows([Segment(grouped(codes, rng), n)], n, planes)
+    for labels, _ in search(rows, DistanceTables("euclidean", inner, np.zeros(queries)), few):
+        assert labels.tolist() == sorted(behind.tolist())
+
+
 @cache  # the reference is slow, and one for all levels and numbers of threads
 def reference_codes(m, effort):
     quantizer, z, start = encoder_case(m)
