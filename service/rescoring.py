@@ -34,6 +34,7 @@ def rows_to_rescore(request: SearchRequest, max_limit: int) -> int:
 def rescored(
     rankings: Sequence[Ranking],
     job: Job,
+    page: slice,
     least_score: np.float32 | None,
     collection: Mirror,
     view: View,
@@ -41,6 +42,11 @@ def rescored(
     warming: Warming,
 ) -> list[Ranking]:
     """The rows of the ranking of each query in the order of their exact distances in the latent space.
+
+    Parameters
+    ----------
+    page:
+        Which of them are wanted, and have a score of `least_score` at least.
 
     Raises
     ------
@@ -62,8 +68,10 @@ def rescored(
                 partial(_read, database=database, collection=collection, view=view, snapshot=snapshot, warming=warming),
             )
         order = np.argsort(keys)
-        if np.any(np.diff(keys[order]) == 0):  # rare, and three times the work
+        in_order = keys[order]
+        if (in_order[1:] == in_order[:-1]).any():  # rare, and three times the work
             order = np.lexsort((ranking.databases, ranking.seqs, keys))
+        order = order[page]
         keys = keys[order]
         distances = (np.clip(1 + keys, 0, 2) if metric == "cosine" else keys).astype(np.float32)
         scores = 1 - distances if metric == "cosine" else 0 - distances
