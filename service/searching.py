@@ -231,9 +231,9 @@ class _Search(NamedTuple):
 
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, caches: Caches) -> Reply:
         if self.request.rescore:
-            page = slice(self.request.offset, self.request.offset + self.request.limit)
+            wanted = slice(self.request.offset, self.request.offset + self.request.limit)
             least = self._least_score
-            rankings = rescored(rankings, job, page, least, self.collection, view, snapshot, caches.warming)
+            rankings = rescored(rankings, job, wanted, least, self.collection, view, snapshot, caches.warming)
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
         (ranking,) = rankings
