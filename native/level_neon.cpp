@@ -2,6 +2,7 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
