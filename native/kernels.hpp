@@ -26,7 +26,7 @@ using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, co
                                const std::uint64_t* mask, bool norms, std::uint32_t* out);
 
 // Many planes lose more by flooring their entries than few: twice as fine for two parts as for one, four times for four. Of
-// sixteen codebooks that leaves a third of the rows to be looked up exactly. With fewer planes parts differ too much, and
+// sixteen codebooks that leaves a third to a half of the rows to be looked up exactly. With fewer planes parts differ too much, and
 // saturate.
 constexpr int parts_of(int planes) { return planes < 12 ? 1 : 4; }
 
