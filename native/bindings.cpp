@@ -187,7 +187,7 @@ nb::list filter_hits(Codes codes, nb::ndarray<const std::uint8_t, nb::ndim<3>, n
     if (planes < (std::size_t)ccq::kMinPlanes || planes > (std::size_t)ccq::kMaxPlanes || codes.shape(2) != ccq::kGroup)
         throw std::invalid_argument("codes: expected shape (groups, planes, 64) with 2 to 17 planes");
     if (tables.shape(1) != planes || tables.shape(2) != ccq::kCodes || limits.shape(0) != queries || queries > 16)
-        throw std::invalid_argument("expected tables of shape (queries, planes, 256) and limits of shape (queries,), 16 at most");
+        throw std::invalid_argument("expected tables (queries, planes, 256) and limits (queries,) of at most 16 queries");
     nb::list out;
     for (const ccq::Batch& batch : kernels_named(level)->batches) {
         const auto width = (std::size_t)batch.width;

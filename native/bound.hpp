@@ -65,10 +65,12 @@ class Bound {
     // The least key that any row can have. Exact: rounding keeps order, so sums of minima are minima of sums.
     double least_key() const { return least_key_; }
 
-    // Make byte tables for keys up to T at [plane][256] with `stride` bytes from one entry to the next, so that the largest
-    // limit is `steps`. False if T leaves no room for a useful unit; then every row would pass.
-    bool quantize(double t, std::uint8_t* out, std::size_t stride, int steps) {
-        steps_ = steps;
+    // What the largest limit is to be, of byte tables that are made from now on.
+    void set_steps(int steps) { steps_ = steps; }
+
+    // Make byte tables for keys up to T at [plane][256] with `stride` bytes from one entry to the next.
+    // False if T leaves no room for a useful unit; then every row would pass.
+    bool quantize(double t, std::uint8_t* out, std::size_t stride) {
         double room = -std::numeric_limits<double>::infinity();
         if (cosine_) {
             for (std::size_t j = 0; j < kCodes; ++j)
@@ -77,7 +79,7 @@ class Bound {
             room = t - base_ + slack_;
         }
         if (!std::isfinite(room)) return false;
-        unit_ = std::max(room, least_room_) / (steps + 0.5);
+        unit_ = std::max(room, least_room_) / (steps_ + 0.5);
         const float inverse = (float)(1.0 / unit_) * (1.f - 1e-6f);  // rounds towards lower bytes
         if (!std::isfinite(inverse)) return false;
         const int additive = cosine_ ? planes_ - 1 : planes_;
@@ -115,7 +117,7 @@ class Bound {
     }
 
    private:
-    static constexpr double kTight = 0.63;
+    static constexpr double kTight = 0.63;  // of the steps: with fewer left in use, tables are made anew
 
     struct Range {
         float least, most;
@@ -176,8 +178,8 @@ class Bound {
 // Byte tables of one query, kept fitting a bound on the key that tightens.
 class ByteTables {
    public:
-    // `steps`: see `Bound::quantize`.
-    ByteTables(const Bound& bound, int steps) : bound_(bound), steps_(steps) {}
+    // `steps`: see `Bound::set_steps`.
+    ByteTables(const Bound& bound, int steps) : bound_(bound) { bound_.set_steps(steps); }
 
     const Bound& bound() const { return bound_; }
     int limit() const { return limit_; }
@@ -191,7 +193,7 @@ class ByteTables {
         if (made_) limit_ = bound_.limit(t, out, stride, &tight);
         *changed = bound_.cosine() || !tight;
         if (!tight) {
-            made_ = bound_.quantize(t, out, stride, steps_);
+            made_ = bound_.quantize(t, out, stride);
             if (!made_) return false;
             limit_ = bound_.limit(t, out, stride, &tight);
         }
@@ -203,7 +205,7 @@ class ByteTables {
     Bound bound_;
     bool made_ = false;
     double fitted_ = 0;
-    int steps_, limit_ = 0;
+    int limit_ = 0;
 };
 
 }  // namespace ccq

@@ -66,7 +66,8 @@ template <int P, bool Cosine>
 void keys_of_hits(const float* t, const std::uint8_t* codes, const Hit* hits, std::size_t count, double* keys) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t row = hits[i].row;
-        keys[i] = key_at<P, Cosine>(t + hits[i].query * (std::size_t)P * kCodes, codes + row / kGroup * (std::size_t)P * kGroup + row % kGroup);
+        const float* const own = t + hits[i].query * (std::size_t)P * kCodes;
+        keys[i] = key_at<P, Cosine>(own, codes + row / kGroup * (std::size_t)P * kGroup + row % kGroup);
     }
 }
 
@@ -76,10 +77,15 @@ struct Exact {
     void (*hits)(const float*, const std::uint8_t*, const Hit*, std::size_t, double*);
 };
 
+template <int P, bool Cosine>
+constexpr Exact exact_for() {
+    return {plain_groups<P, Cosine>, keys_of<P, Cosine>, keys_of_hits<P, Cosine>};
+}
+
 template <int... I>
 Exact pick_exact(int planes, bool cosine, std::integer_sequence<int, I...>) {
-    static constexpr Exact kSums[] = {{plain_groups<kMinPlanes + I, false>, keys_of<kMinPlanes + I, false>, keys_of_hits<kMinPlanes + I, false>}...};
-    static constexpr Exact kCosines[] = {{plain_groups<kMinPlanes + I, true>, keys_of<kMinPlanes + I, true>, keys_of_hits<kMinPlanes + I, true>}...};
+    static constexpr Exact kSums[] = {exact_for<kMinPlanes + I, false>()...};
+    static constexpr Exact kCosines[] = {exact_for<kMinPlanes + I, true>()...};
     return (cosine ? kCosines : kSums)[planes - kMinPlanes];
 }
 

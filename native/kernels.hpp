@@ -25,9 +25,9 @@ using Prepare = void (*)(std::uint8_t* tables, int planes, bool norms);
 using Filter = std::size_t (*)(const std::uint8_t* codes, std::size_t groups, const std::uint8_t* tables, std::uint8_t limit,
                                const std::uint64_t* mask, bool norms, std::uint32_t* out);
 
-// Many planes lose more by flooring their entries than few: twice as fine for two parts as for one, four times for four. Of
-// sixteen codebooks that leaves a third to a half of the rows to be looked up exactly. With fewer planes parts differ too much, and
-// saturate.
+// Many planes lose more by flooring their entries than few. Parts that saturate each by itself have room for finer entries: of
+// sixteen codebooks a third to a half as many rows are then left to be looked up exactly. With fewer planes parts differ too
+// much, and saturate.
 constexpr int parts_of(int planes) { return planes < 12 ? 1 : 4; }
 
 struct Hit {

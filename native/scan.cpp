@@ -72,7 +72,8 @@ class OneQuery {
    private:
     void filtered(const Segment& s, std::size_t g, std::size_t n) {
         const std::uint8_t* codes = s.codes + g * (std::size_t)scan_.planes * kGroup;
-        const std::size_t found = filter_(codes, n, bytes_.get(), (std::uint8_t)tables_.limit(), s.mask ? s.mask + g : nullptr, scan_.norms, rows_);
+        const auto limit = (std::uint8_t)tables_.limit();
+        const std::size_t found = filter_(codes, n, bytes_.get(), limit, s.mask ? s.mask + g : nullptr, scan_.norms, rows_);
         for (std::size_t i = 0; i < found;) {
             double keys[64];
             const std::size_t some = std::min<std::size_t>(64, found - i);
@@ -271,7 +272,8 @@ class Guesser {
             const bool little = !small_ || !bound.finite() || small_rank_ > small_->seen() / 2;
             out.push_back(little ? kInfinity : small_->key(scan_, bound, small_rank_, kInfinity));
         }
-        if (large_ && batch) return large_->keys(scan_, bounds, *batch, large_rank_, out);
+        const bool all = std::find(out.begin(), out.end(), kInfinity) == out.end();
+        if (large_ && batch && all) return large_->keys(scan_, bounds, *batch, large_rank_, out);
         for (std::size_t q = 0; large_ && q < out.size(); ++q)
             if (out[q] < kInfinity) out[q] = large_->key(scan_, bounds[q], large_rank_, out[q]);
         return out;

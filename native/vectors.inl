@@ -67,5 +67,6 @@ inline void vector_keys(const ccq::Vectors& v, const std::int64_t* rows, std::si
                         double* keys) {
     Four square[2] = {};
     for (std::size_t d = 0; d < v.dim; ++d) square[d % kLanes / 4][d % 4] += point[d] * point[d];
-    (cosine ? keys_of_vectors<true> : keys_of_vectors<false>)(v, rows, n, point, __builtin_sqrt(sum_of(square[0], square[1])), keys);
+    const double length = __builtin_sqrt(sum_of(square[0], square[1]));
+    (cosine ? keys_of_vectors<true> : keys_of_vectors<false>)(v, rows, n, point, length, keys);
 }
