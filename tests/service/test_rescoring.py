@@ -133,6 +133,18 @@ def test_where_nothing_matches_nothing_is_found(kept, database):
     assert search(kept, queries=[features(1), features(2)], **nothing) == [[], []]
 
 
+def test_equal_distances_are_in_the_order_of_insertion(tmp_path):
+    service = InProcess(tmp_path / "data")
+    service.create("other")
+    service.put("/collections/default", {"model": "tiny", "keep": "int8"})
+    service.ok("POST", "/index", {"items": [{**item(n % 20), "id": f"i{n}"} for n in range(120)]})
+    hits = search(service, query=features(201), database="image", limit=100, oversampling=2)
+    alike = [[int(hit["id"][1:]) for hit in hits if int(hit["id"][1:]) % 20 == kind] for kind in range(20)]
+    assert all(found == sorted(found) for found in alike)
+    assert sorted(map(len, alike)) == [0] * 3 + [4] + [6] * 16
+    service.close()
+
+
 def test_what_is_kept_follows_writes_and_restarts(tmp_path):
     service = InProcess(tmp_path / "data")
     service.create("other")
