@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
@@ -33,11 +32,13 @@ class Schema(BaseModel):
             return data
         if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
             key = next(key for key in data if key not in cls.model_fields)
-            meant = _meant(key, list(cls.model_fields))
+            meant = cls._meant(key, data)
             raise PydanticCustomError(UNKNOWN_KEY, "unknown key, {meant}", {"key": key, "meant": meant})
         return data
 
-
-def _meant(key: str, known: Sequence[str]) -> str:
-    close = get_close_matches(key[:_LONGEST], known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"expected {', '.join(known)}"
+    @classmethod
+    def _meant(cls, key: str, data: dict[str, Any]) -> str:  # noqa: ARG003 (for those who know more of what is meant)
+        """What there is instead of an unknown key of an object."""
+        known = list(cls.model_fields)
+        close = get_close_matches(key[:_LONGEST], known, 1)
+        return f"did you mean {close[0]!r}?" if close else f"expected {', '.join(known)}"

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from service.places import shorten
 from service.schemas.base import Schema, Several
+from service.schemas.dialects import in_our_words
 from service.schemas.names import ItemId
 
 CLAUSES = ("must", "should", "must_not")
@@ -51,6 +52,18 @@ class Match(Schema):
 
     value: Scalar = Field(None, description="The value to equal.")
     any: Several[Scalar] | None = Field(None, description="Values of which one is to be equalled.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_object(cls, data: Any) -> Any:
+        if not isinstance(data, (dict, cls)):
+            raise ValueError(f'expected {{"value": ...}} or {{"any": [...]}}, got {shorten(data)}')  # noqa: TRY004
+        return data
+
+    @classmethod
+    def _meant(cls, key: str, data: dict[str, Any]) -> str:
+        excluded = '; values are excluded by {"any": [...]} under must_not' if key == "except" else ""
+        return super()._meant(key, data) + excluded
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -111,6 +124,11 @@ class Filter(Schema):
     should: Several[Condition] = Field(default_factory=list, description="At least one has to hold, if there are any.")
     must_not: Several[Condition] = Field(default_factory=list, description="None of these may hold.")
 
+    @classmethod
+    def _meant(cls, key: str, data: dict[str, Any]) -> str:
+        expected, here = super()._meant(key, data), in_our_words(data, cls.model_validate)
+        return expected if here is None or expected.endswith("?") else f"{expected}; here it would be {here}"
+
 
 def _kind(value: Any) -> str | None:
     if not isinstance(value, dict):
@@ -140,6 +158,8 @@ Filter.model_rebuild()
 
 def _check_extent(given: Any) -> Any:
     """Refuse a filter that is too large, whatever is in it, before anything in it is checked."""
+    if not isinstance(given, (dict, Filter)):
+        raise ValueError(f"expected an object of {', '.join(CLAUSES)}, got {shorten(given)}")  # noqa: TRY004
     conditions = values = 0
     pending = [(given, 0)]
     while pending:
