@@ -99,7 +99,12 @@ def _train_here(
         model.fit(features, callback=report)
     model.save(output)
     rows = model.objects_ or 0
-    if few(rows, model.bits) and model.bits > USUAL_BITS:
+    if rows < K:
+        err.print(
+            f"note: {rows:,} object{'s are' if rows > 1 else ' is'} fewer than the {K} codewords of a codebook, which "
+            "repeat them and learn nothing else: train on some thousand"
+        )
+    elif few(rows, model.bits) and model.bits > USUAL_BITS:
         err.print(
             f"note: {rows:,} objects are few for {K * model.bits // 8:,} codewords; fewer bits may serve as well; "
             'see "Choosing bits" in the documentation'

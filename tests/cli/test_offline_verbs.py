@@ -51,6 +51,24 @@ def test_train_is_what_the_library_does(model_file):
     assert model_file.read_bytes() == expected.to_bytes()
 
 
+@pytest.mark.parametrize(
+    ("objects", "bits", "words"),
+    [
+        (1, 8, "note: 1 object is fewer than the 256 codewords of a codebook"),
+        (255, 8, "note: 255 objects are fewer than the 256 codewords of a codebook"),
+        (256, 8, ""),
+        (256, 72, "note: 256 objects are few for 2,304 codewords"),
+    ],
+)
+def test_train_says_where_objects_are_few(tmp_path, objects, bits, words):
+    np.savez(tmp_path / "data.npz", **{name: array[:objects] for name, array in make_pairs(256).items()})
+    told = ccq("train", tmp_path / "data.npz", "-o", tmp_path / "m.ccq", "--bits", bits, "--iterations", 1)
+    assert told.exit_code == 0
+    notes = " ".join(told.stderr.split())
+    assert words in notes
+    assert bool(words) == ("note:" in notes)
+
+
 def test_train_from_npz(tmp_path):
     data = make_pairs(100)
     np.savez(tmp_path / "plain.npz", **data)
