@@ -81,37 +81,6 @@ class Limits:
     write_threads: int = 0
 
 
-DEFAULT_LIMITS = Limits(
-    max_body_bytes=33_554_432,
-    max_model_bytes=268_435_456,
-    max_payload_bytes=65_536,
-    max_batch_items=10_000,
-    max_batch_queries=1000,
-    max_limit=10_000,
-    max_results=100_000,
-    max_brackets=1 << 20,
-    request_seconds=60.0,
-    dimensions={},
-    max_facet_values=100_000,
-    max_filter_conditions=1000,
-    max_filter_depth=16,
-    max_filter_values=100_000,
-    max_id_bytes=512,
-    max_idempotency_key=255,
-    max_image_bytes=16_777_216,
-    max_image_pixels=40_000_000,
-    max_jobs=16,
-    max_reply_bytes=67_108_864,
-    max_rows_at_once=100_000_000,
-    max_text_chars=10_000,
-    max_training_bytes=4_294_967_296,
-    max_waiting=1024,
-    max_waiting_writes=256,
-    write_threads=4,
-)
-"""Those of a service without settings, for where it is not asked; `search_threads` are those of its machine."""
-
-
 def limits_of(data: Mapping[str, Any]) -> Limits:
     """Limits of the JSON of a reply."""
     encoders = {name: make(Encoder, entry) for name, entry in data.get("encoders", {}).items()}

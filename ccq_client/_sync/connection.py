@@ -14,7 +14,6 @@ from ccq_client.calls import service
 from ccq_client.calls.call import Call, address
 from ccq_client.errors import (
     CCQError,
-    ForbiddenError,
     InputError,
     NotFoundError,
     TransportError,
@@ -111,12 +110,7 @@ class Connection:
     def limits(self, fresh: bool = False) -> Limits:
         """What the service takes, asked for once; with `fresh` again."""
         if self._limits is None or fresh:
-            try:
-                self._limits = self.send(service.limits())
-            except ForbiddenError:  # a key for writing alone
-                from ccq_client.limits import DEFAULT_LIMITS
-
-                self._limits = DEFAULT_LIMITS
+            self._limits = self.send(service.limits())
         return self._limits
 
     def first_time(self, thing: object) -> bool:

@@ -21,7 +21,7 @@ from service.watching import note
 
 
 class Guard(SecurityBase):
-    """The dependency of a route that asks for a scope, and whose requests count as those in progress.
+    """The dependency of a route that asks for a scope, or any key, and whose requests count as those in progress.
 
     One for all that is to be done: each dependency costs a request some 20 microseconds.
     """
@@ -32,12 +32,12 @@ class Guard(SecurityBase):
         "that has no keys."
     )
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope | None) -> None:
         self.scope = scope
 
     async def __call__(self, request: Request) -> None:
         _identify(request, self.scope)
-        share_of(request.scope).enter(write=self.scope != "search")
+        share_of(request.scope).enter(write=self.scope not in ("search", None))
 
 
 class _ScraperGuard(Guard):
@@ -48,7 +48,7 @@ class _ScraperGuard(Guard):
             _identify(request, self.scope).check_unlimited()
 
 
-def _identify(request: Request, scope: Scope) -> Caller:
+def _identify(request: Request, scope: Scope | None) -> Caller:
     kind, credential = get_authorization_scheme_param(header(request.scope, b"authorization"))
     if kind.lower() != "bearer":
         credential = header(request.scope, b"x-api-key")
@@ -57,7 +57,8 @@ def _identify(request: Request, scope: Scope) -> Caller:
     if caller is ANYONE:
         check_origin(request.scope, runtime.settings)
     note(request.scope, caller=caller.name)
-    caller.check_scope(scope)
+    if scope is not None:
+        caller.check_scope(scope)
     let_in(request.scope, caller)
     return caller
 
@@ -75,6 +76,9 @@ def needs(scope: Scope) -> Any:
     """What makes a route ask for a scope."""
     return Security(Guard(scope), scopes=[scope])
 
+
+ANY_KEY = Security(Guard(None))
+"""What makes a route ask for a key, whatever its scopes are."""
 
 SCRAPING = Security(_ScraperGuard("admin"), scopes=["admin"])
 """What makes /metrics ask for a scope."""

@@ -10,7 +10,7 @@ from service.errors import ForbiddenError, NotReadyError, UnauthenticatedError
 from service.problems import problem_responses
 from service.responses import Json
 from service.routes.common import RuntimeArg
-from service.routes.guard import SCRAPING, CallerArg, guarded, needs
+from service.routes.guard import ANY_KEY, SCRAPING, CallerArg, guarded
 from service.schemas.admin import CallerInfo, Status, Version
 from service.schemas.limits import Limits, limits
 from service.scrape import CONTENT_TYPE, scrape
@@ -37,13 +37,13 @@ async def version() -> Response:
     return Json({"name": "ccq-search", "version": __version__})
 
 
-@router.get("/caller", dependencies=[needs("search")], response_model=CallerInfo, responses=guarded())
+@router.get("/caller", dependencies=[ANY_KEY], response_model=CallerInfo, responses=guarded())
 async def caller_(caller: CallerArg) -> Response:
     """Who asks, and what that caller may do: for programs that offer only what works."""
     return Json({"name": caller.name, "scopes": caller.scopes, "collections": caller.collections})
 
 
-@router.get("/limits", dependencies=[needs("search")], response_model=Limits, responses=guarded())
+@router.get("/limits", dependencies=[ANY_KEY], response_model=Limits, responses=guarded())
 async def limits_(runtime: RuntimeArg, caller: CallerArg) -> Response:
     """How long, how many and how much a request may be, and how many at one time."""
     dimensions = {

@@ -17,10 +17,10 @@ import pytest
 
 from ccq_cli.settings import read_settings
 from ccq_client import Client, __version__
-from ccq_client.limits import DEFAULT_LIMITS
 from ccq_core import CCQ
 from service.runtime import Runtime
 from tests.cli.bulk import ok, refused, stored
+from tests.client.kinds import DEFAULT_LIMITS
 
 
 def test_parquet_of_ones_own(files, tmp_path):

@@ -13,11 +13,15 @@ import httpx
 
 from ccq_client import AsyncClient, Client
 from ccq_client.in_process import AppTransport, AsyncAppTransport
+from ccq_client.limits import limits_of
 from ccq_client.retrying import Clock
 from service.app import create_app
+from service.schemas.limits import limits
 from service.settings import Settings
 
 KINDS = ("threads", "asyncio")
+DEFAULT_LIMITS = limits_of(limits(Settings(data=Path("unused")), {}, {}))
+"""Those of a service without settings."""
 
 
 class Blocking:

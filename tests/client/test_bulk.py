@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from ccq_client import ApiError, IndexingError, InputError, Progress, Retries, TransportError, errors
 from ccq_client.bulk import Bulk, Rows
-from ccq_client.limits import DEFAULT_LIMITS, Limits
+from ccq_client.limits import Limits
 from ccq_client.progress import reporter
 from ccq_client.results import make
 from ccq_core import CCQ
-from service.settings import Settings
-from tests.client.kinds import StoppedClock, Watched, app_transport, connected
+from tests.client.kinds import DEFAULT_LIMITS, StoppedClock, Watched, app_transport, connected
 from tests.service.harness import MODEL_FILE, PAIRS
+from tests.service.test_access import create_key
 
 LIMITS = {name: getattr(DEFAULT_LIMITS, name) for name in Limits.__slots__}
 
@@ -81,12 +81,6 @@ def test_an_item_that_no_request_can_hold_is_named():
     rows = Rows(["a", "b"], {"a": np.ones((2, 3))}, [{}, {"x": "y" * 99}])
     with pytest.raises(InputError, match=r"row 1: its item takes \d+ bytes as JSON, and the service takes 120"):
         cut(rows, max_body_bytes=120)
-
-
-def test_what_a_server_takes_by_default_is_known():
-    for name in Limits.__slots__:
-        if name in Settings.model_fields and name not in ("encoders", "search_threads"):  # of the machine
-            assert getattr(DEFAULT_LIMITS, name) == Settings.model_fields[name].default, name
 
 
 def spoiled(value):
@@ -329,17 +323,6 @@ def test_a_service_that_is_too_busy_in_the_middle_gets_the_rest_later(kind, tmp_
     assert clock.waits == [2.2, 2.2, 2.2]
 
 
-def test_a_key_for_writing_alone_can_index(kind):
-    def answer(request):
-        if request.url.path == "/limits":
-            body = {"code": "forbidden", "title": "t", "detail": "d"}
-            return httpx.Response(403, json=body)
-        return httpx.Response(200, json={"indexed": 1, "took_ms": 1})
-
-    with connected(kind, httpx.MockTransport(answer), check_version=False) as client:
-        assert client.index(range(3), {"a": np.ones((3, 2))}, batch_items=1).requests == 3
-
-
 def test_a_bar_is_drawn_over_itself(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     for done in (1, 2):
@@ -392,3 +375,15 @@ def test_any_number_of_ids_is_deleted(kind, tmp_path):
         sent.clear()
         assert client.delete(["\n" * 500 + str(i) for i in range(20)]).deleted == 0
         assert [n for n, _ in sent] == [7, 7, 6]
+
+
+def test_a_key_that_may_only_write_is_told_the_limits(kind, tmp_path):
+    with connected(kind, app_transport(kind, tmp_path, max_batch_items=5)) as client:
+        client.models.upload("tiny", MODEL_FILE)
+        client.collections.create("default", "tiny")
+        secret = create_key(tmp_path, "loader", "write")
+    with connected(kind, app_transport(kind, tmp_path, max_batch_items=5), api_key=secret) as client:
+        assert client.index(range(12), {name: array[:12] for name, array in PAIRS.items()}).requests == 3
+        assert client.caller().scopes == ("write",)
+        with pytest.raises(errors.ForbiddenError, match="scope search, got 'loader' with write"):
+            client.search({"image": PAIRS["image"][0]})

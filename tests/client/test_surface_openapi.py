@@ -11,7 +11,7 @@ import pytest
 
 import ccq_client
 from ccq_client import CCQError, Client, Job, Limits
-from ccq_client.limits import DEFAULT_LIMITS
+from tests.client.kinds import DEFAULT_LIMITS
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi/openapi.json").read_text(encoding="utf-8"))
 WITHOUT = {
