@@ -50,6 +50,8 @@ def show(job: Job, as_json: bool, *, named: bool = True) -> None:
     for key, value in (job.result or {}).items():
         if key == "evaluation":
             print_recall(value)
+        elif key == "neighbours":
+            print_neighbours(value)
         elif not isinstance(value, list):
             out.print(f"  {key.replace('_', ' ')}: {f'{value:.4g}' if isinstance(value, float) else cell(value)}")
 
@@ -93,4 +95,14 @@ def print_recall(directions: list[dict[str, Any]]) -> None:
             shares = [f"{found[f'recall_at_{k}']:.3f}" for k in (1, 10, 100)]
             table.add_row(name, by, *shares, f"{found['mean_rank']:.1f}")
     if directions:
+        out.print(table)
+
+
+def print_neighbours(modalities: list[dict[str, Any]]) -> None:
+    """How near search within a modality comes to exact search by the features themselves, as a service tells it."""
+    how = {"codes": "codes", "rescored_4": "rescored, 4 times", "rescored_30": "30 times", "floats": "floats"}
+    table = Table("neighbours: recall@10 by", *how.values())
+    for modality in modalities:
+        table.add_row(modality["modality"], *(f"{modality[key]:.3f}" for key in how))
+    if modalities:
         out.print(table)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from ccq_core.distances import METRICS
-from ccq_core.model import NORMS
+from ccq_core.model import FULL, NORMS
 from ccq_core.preprocessing import STEPS
 from ccq_core.presets import PRESETS
 from ccq_core.training import SOLVERS
@@ -29,6 +29,15 @@ class Bits(click.ParamType[int]):
             nearest = sorted(sorted(LENGTHS, key=lambda bits: abs(bits - number))[: 2 if 8 < number < 128 else 1])
             self.fail(f"expected 8 to 128, by 8, got {number}: try {' or '.join(map(str, nearest))}", param, ctx)
         return number
+
+
+class Dimension(click.ParamType[int | str]):
+    """A latent dimension: a number, or `full`."""
+
+    name = f"integer|{FULL}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        return FULL if value == FULL else click.IntRange(1).convert(value, param, ctx)
 
 
 class NewName(click.ParamType[str]):
@@ -97,17 +106,23 @@ def training_options(function: Function) -> Function:
     for option in reversed(
         (
             click.option("--bits", type=Bits(), default=32, show_default=True, help="Code length: 8 to 128, by 8."),
-            click.option("--preset", type=click.Choice(list(PRESETS)), default="default", show_default=True),
+            click.option(
+                "--preset",
+                type=click.Choice(list(PRESETS)),
+                default="default",
+                show_default=True,
+                help="angles: within a modality, neighbours by its own cosine.",
+            ),
             click.option("--metric", type=click.Choice(METRICS), help="Ranking."),
             click.option("--norm", type=click.Choice(NORMS), help="Without norms a row is a byte shorter."),
             assignments("--weights", float, help="lambda of each modality, as in text=5."),
-            click.option("--dim", type=click.IntRange(1), help="Latent dimension."),
+            click.option("--dim", type=Dimension(), help="Latent dimension; full: all that the features have."),
             click.option(
                 "--preprocess",
                 multiple=True,
                 callback=_steps_by_modality,
                 metavar="[MODALITY=]STEPS",
-                help=f"Steps, joined by commas, of {', '.join(STEPS)}; once for all, or for each modality.",
+                help=f"Steps, joined by commas, of {', '.join(STEPS)}, or none; once for all, or for each modality.",
             ),
             click.option("--mapping", type=click.Choice(["ridge", "procrustes"]), help="Maps of unseen objects."),
             click.option("--mapping-ridge", type=click.FloatRange(1e-9, 1e9), help="Penalty of the ridge maps."),

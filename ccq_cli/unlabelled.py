@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from ccq_cli.console import out
 from ccq_cli.data import read_features, remember
-from ccq_cli.jobview import print_recall
+from ccq_cli.jobview import print_neighbours, print_recall
 from ccq_core import CCQ
 from ccq_core.distances import Metric
 from ccq_core.errors import InvalidInputError
 from ccq_core.evaluation import LabelledData, dataset_of, features_of
 from ccq_core.features import Float32, check_array, check_features
 from ccq_core.files import Arrays, read_npz
+from ccq_core.neighbours import find_neighbours
 from ccq_core.partners import find_partners
 
 HELD_OUT = 0.1
@@ -71,6 +72,7 @@ def measure(model: CCQ, test: Arrays, metric: Metric | None) -> dict[str, Any]:
     features = check_features({name: test[name] for name in model.modalities}, model.dims)
     return {
         "evaluation": [one.plain() for one in find_partners(model, features, metric=metric)],
+        "neighbours": [one.plain() for one in find_neighbours(model, features, metric=metric)],
         "quantization_error": {
             name: _error(model, model.project({name: array[features.present[name]]}))
             for name, array in features.arrays.items()
@@ -92,6 +94,7 @@ def mean(values: Sequence[Any]) -> Any:
 def show(found: dict[str, Any]) -> None:
     """What `measure` found, for people."""
     print_recall(found["evaluation"])
+    print_neighbours(found["neighbours"])
     for name, error in found["quantization_error"].items():
         out.print(f"{name}: codes leave {error:.1%} of the squared length of its latent vectors")
 

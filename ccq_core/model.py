@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
-from typing import IO, Any, Self
+from typing import IO, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,6 +59,7 @@ from ccq_core.training import (
 
 PAIR = "pair"
 MAPPINGS = ("ridge", "procrustes")
+FULL = "full"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _WHOLE_NUMBERS = {"bits": (8, 128), "effort": (0, len(EFFORTS) - 1), "iterations": (1, 1_000_000), "seed": (0, 2**64)}
 # Singular matrices are only as solvable as their ridge is large.
@@ -108,7 +109,8 @@ class CCQ:
         Code length H, a multiple of 8 from 8 to 128: M = H / 8 codebooks of 256 codewords. An item takes M + 1 bytes,
         or M without a norm.
     dim:
-        Latent dimension D; min(P_1, ..., P_V, H) by default, with the dimensions after preprocessing.
+        Latent dimension D; min(P_1, ..., P_V, H) by default, with the dimensions after preprocessing; ``full``: without
+        H among these.
     weights:
         lambda_v by modality name, from 1e-6 to 1e6; 3 for ``text`` and 1 for any other by default.
     metric:
@@ -148,7 +150,7 @@ class CCQ:
         self,
         bits: int = 32,
         *,
-        dim: int | None = None,
+        dim: int | Literal["full"] | None = None,
         weights: Mapping[str, float] | None = None,
         metric: str = "cosine",
         norm: str = "byte",
@@ -233,7 +235,8 @@ class CCQ:
         weights = self._weights(tuple(raw.dims))
         preprocessing, grams = fit_preprocessing(steps, raw, self.seed)
         x, linear = _preprocessed(raw, preprocessing)
-        dim = min(self.bits, *x.dims.values()) if self.dim is None else self.dim
+        widest = min(x.dims.values())
+        dim = self.dim if isinstance(self.dim, int) else widest if self.dim == FULL else min(self.bits, widest)
         # Small matrices gain nothing from several threads, and on busy processors BLAS threads wait for each other.
         small = raw.n * (sum(raw.dims.values()) + 256 * self.bits // 8) < _BLAS_THREADS_FROM
         with threadpool_limits(1 if small else None, user_api="blas"), _room(raw, self.bits // 8) as room:
@@ -503,7 +506,9 @@ class CCQ:
             setattr(self, name, check_whole(name, getattr(self, name), least, most))
         if self.bits % 8:
             raise InvalidInputError(f"bits: expected a multiple of 8, got {self.bits}")
-        if self.dim is not None:
+        if isinstance(self.dim, str) and self.dim != FULL:
+            raise InvalidInputError(f"dim: expected a whole number from 1 up, or {FULL!r}, got {in_short(self.dim)}")
+        if self.dim is not None and not isinstance(self.dim, str):
             self.dim = check_whole("dim", self.dim, 1)
         for name, (lowest, highest) in _REAL_NUMBERS.items():
             setattr(self, name, check_real(name, getattr(self, name), lowest, highest))
@@ -530,7 +535,7 @@ class CCQ:
     def _check_against(self, dims: Mapping[str, int], steps: Mapping[str, Sequence[str]]) -> None:
         """Check the settings that depend on the data."""
         widest = min(output_dim(steps[name], dim) for name, dim in dims.items())
-        if self.dim is not None and self.dim > widest:
+        if isinstance(self.dim, int) and self.dim > widest:
             raise InvalidInputError(
                 f"dim: expected 1 to {widest}, the smallest feature dimension after preprocessing, got {self.dim}"
             )

@@ -115,7 +115,7 @@ def find_partners(
             tables = model.distance_tables_latent(queries[some], metric=metric)
             by_codes = np.stack([scan(tables, query, codes) for query in range(len(tables))])
             ranks[some] = _ranks(by_codes, lo)
-            exact[some] = _ranks(_keys(queries[some], items, metric or model.metric), lo)
+            exact[some] = _ranks(float_keys(queries[some], items, metric or model.metric), lo)
             done += len(tables)
             progress(done, total)
         yield Direction(a, b, len(both), Found.of(ranks), Found.of(exact))
@@ -127,8 +127,8 @@ def _ranks(keys: Keys, first: int) -> Ranks:
     return np.asarray(1 + (keys < own).sum(axis=1) + ((keys == own).sum(axis=1) - 1) / 2)
 
 
-def _keys(queries: Float32, items: Float32, metric: str) -> Keys:
-    """Keys (q, n) of latent vectors (q, D) for latent vectors (n, D)."""
+def float_keys(queries: Float32, items: Float32, metric: str) -> Keys:
+    """Keys (q, n) float64 of vectors (n, D) for vectors (q, D), to rank them by: lower is nearer."""
     q, z = queries.astype(np.float64), items.astype(np.float64)
     squares = np.square(z).sum(axis=1)
     if metric == "cosine":

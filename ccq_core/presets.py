@@ -22,4 +22,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "effort": 1,
         "start": "identity",
     },
+    # Latent vectors have the angles of the features, where no modality has more dimensions than another: for the
+    # neighbours that the features' own cosine gives, as vector databases find them. docs/howto/neighbours.md.
+    "angles": {"preprocess": "l2", "mapping": "procrustes", "dim": "full", "weights": {}},
 }

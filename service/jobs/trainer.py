@@ -23,6 +23,7 @@ from ccq_core import CCQ, CCQError, Progress
 from ccq_core.batches import Batch, NpyBatches
 from ccq_core.features import FeatureSet, check_features
 from ccq_core.modelfile import write
+from ccq_core.neighbours import find_neighbours
 from ccq_core.partners import find_partners
 from service.jobs.arrays import feature_files, rows_together
 
@@ -99,7 +100,8 @@ def train(directory: Path) -> None:
         _tell("train", progress.iteration, progress.iterations, loss=progress.loss)
 
     model.fit(Batches(files, rows), callback=report, checkpoint=directory / CHECKPOINT)
-    found = [] if unseen is None else list(find_partners(model, unseen, _tell_evaluating))
+    partners = [] if unseen is None else list(find_partners(model, unseen, _tell_evaluating))
+    neighbours = [] if unseen is None else list(find_neighbours(model, unseen, _tell_evaluating))
     write(directory / MODEL, model.to_bytes())
     result = {
         "objects": model.objects_,
@@ -108,7 +110,8 @@ def train(directory: Path) -> None:
         "loss": model.losses_[-1],
         "losses": model.losses_,
         "seconds": round(seconds, 3),
-        "evaluation": [direction.plain() for direction in found],
+        "evaluation": [direction.plain() for direction in partners],
+        "neighbours": [modality.plain() for modality in neighbours],
     }
     write(directory / RESULT, orjson.dumps(result))
 

@@ -9,6 +9,7 @@ import orjson
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from ccq_core import CCQ
+from ccq_core.model import FULL
 from service.schemas.base import Schema
 from service.schemas.names import Name
 
@@ -37,12 +38,20 @@ Steps = Annotated[
 ]
 
 
+# What it may be, `CCQ` checks.
+Dimension = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "enum": [FULL]}, {"type": "null"}]})
+]
+
+
 class TrainingOptions(Schema):
     """How a model is trained. What is left out is as `CCQ` has it by default."""
 
     bits: int | None = Field(None, description="Length of a code, a multiple of 8 from 8 to 128; 32 by default.")
-    dim: int | None = Field(
-        None, description="Latent dimension; as many as the features and the bits allow by default."
+    dim: Dimension = Field(
+        None,
+        description="Latent dimension; as many as the features and the bits allow by default, `full`: as the features "
+        "alone allow.",
     )
     weights: dict[str, float] | None = Field(None, description="Weight of modalities; 3 for `text`, 1 for all others.")
     metric: Literal["cosine", "euclidean"] | None = Field(

@@ -194,6 +194,15 @@ def test_steps_by_modality(arrays, tmp_path):
     assert CCQ.load(tmp_path / "m.ccq").preprocess == {"image": "rff,center", "text": "zca,unit"}
 
 
+def test_train_as_wide_as_the_features(arrays, tmp_path):
+    options = (["--dim", "full"], ["--dim", 8], ["--preset", "angles"])
+    for name, given in zip("abc", options, strict=True):
+        assert ccq("train", *arrays, "-o", tmp_path / f"{name}.ccq", "--iterations", 2, *given).exit_code == 0
+    wide, eight, angles = (CCQ.load(tmp_path / f"{name}.ccq") for name in "abc")
+    assert np.array_equal(wide.codebooks_, eight.codebooks_)
+    assert (wide.dim, angles.dim, angles.mapping, angles.preprocess) == ("full", "full", "procrustes", "l2")
+
+
 def test_bad_options_are_named(arrays, tmp_path):
     for options, words in (
         (["--bits", 12], "Invalid value for '--bits': expected 8 to 128, by 8, got 12: try 8 or 16"),
@@ -202,6 +211,7 @@ def test_bad_options_are_named(arrays, tmp_path):
         (["--bits", 1000], "got 1000: try 128\n"),
         (["--bits", "many"], "'many' is not a valid integer"),
         (["--dim", 0], "Invalid value for '--dim': 0 is not in the range x>=1"),
+        (["--dim", "wide"], "'wide' is not a valid integer"),
         (["--effort", 4], "Invalid value for '--effort': 4 is not in the range 0<=x<=3"),
         (["--iterations", 0], "Invalid value for '--iterations'"),
         (["--mapping-ridge", -1], "Invalid value for '--mapping-ridge'"),

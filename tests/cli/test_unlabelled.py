@@ -8,6 +8,7 @@ import pytest
 from ccq_cli import unlabelled
 from ccq_core import CCQ
 from ccq_core.features import check_features
+from ccq_core.neighbours import find_neighbours
 from ccq_core.partners import find_partners
 from tests.cli.bulk import ok, refused
 from tests.core.conftest import make_pairs
@@ -30,6 +31,9 @@ def test_a_model_is_tried_on_all_that_is_given(arrays, files):
         said = json.loads(ok("evaluate", *arrays, "--model", files / "m.ccq", "--metric", metric, "--json"))
         expected = [one.plain() for one in find_partners(model, check_features(data), metric=metric)]
         assert said["evaluation"] == expected
+        assert said["neighbours"] == [
+            one.plain() for one in find_neighbours(model, check_features(data), metric=metric)
+        ]
         assert (said["bits"], said["seeds"]) == (16, 1)
     z = model.project({"image": data["image"]})
     missed = np.square(z - model.decode(model.encode({"image": data["image"]}))).sum() / np.square(z).sum()
@@ -65,6 +69,7 @@ def test_a_file_that_is_divided_stays_so(tmp_path):
     said = ok("evaluate", tmp_path / "d.npz", "--seeds", 1, *QUICK)
     assert "16 bits, cosine, 1 model; 40 objects, each sought among all of them by another" in said
     assert "recall@10" in said
+    assert "neighbours: recall@10 by" in said
     assert "text: codes leave" in said
     np.savez(tmp_path / "half.npz", **arrays, label_train=np.zeros(200))
     assert "array 'label_test' is missing" in refused("evaluate", tmp_path / "half.npz")
@@ -75,7 +80,8 @@ def test_one_modality_has_no_partners_but_an_error(arrays):
     said = ok("evaluate", arrays[0], "--seeds", 1, *QUICK)
     assert "1 model; one modality" in said
     assert "image: codes leave" in said
-    assert "recall" not in said
+    assert "recall@1 " not in said
+    assert "neighbours: recall@10 by" in said
 
 
 def test_what_cannot_be_measured_is_told(arrays, files, tmp_path):

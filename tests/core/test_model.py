@@ -142,8 +142,28 @@ def test_presets():
     assert paper.metric == "euclidean"
     assert paper.weights == {"text": 5.0}
     assert CCQ.preset("default").bits == 32
-    with pytest.raises(InvalidInputError, match="default or paper"):
+    with pytest.raises(InvalidInputError, match="default or paper or angles"):
         CCQ.preset("best")
+
+
+def test_a_latent_space_as_wide_as_the_features_allow(pairs, tmp_path):
+    wide = CCQ(bits=8, dim="full", iterations=2).fit(pairs)
+    assert wide.codebooks_.shape[2] == min(array.shape[1] for array in pairs.values())
+    assert (
+        wide.codebooks_.tobytes()
+        == CCQ(bits=8, dim=wide.codebooks_.shape[2], iterations=2).fit(pairs).codebooks_.tobytes()
+    )
+    wide.save(tmp_path / "m.ccq")
+    assert CCQ.load(tmp_path / "m.ccq").dim == "full"
+    assert CCQ(bits=8, dim="full", preprocess="rff", iterations=1).fit(pairs).codebooks_.shape[2] == 512
+
+
+def test_the_preset_for_angles_keeps_them(pairs):
+    text = pairs["text"]  # it has fewer dimensions than images
+    model = CCQ.preset("angles", bits=16, iterations=2).fit(pairs)
+    z = model.project({"text": 3 * text})
+    unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (z, text)]
+    assert np.allclose(unit[0] @ unit[0].T, unit[1] @ unit[1].T, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +177,7 @@ def test_presets():
         ({"dim": 0}, "dim: expected a whole number from 1 up, got 0"),
         ({"dim": 3.5}, "dim: expected a whole number"),
         ({"dim": 4.0}, "dim: expected a whole number"),
-        ({"dim": "4"}, "dim: expected a whole number"),
+        ({"dim": "4"}, "dim: expected a whole number from 1 up, or 'full', got '4'"),
         ({"dim": True}, "dim: expected a whole number"),
         ({"dim": 9}, "dim: expected 1 to 8"),
         ({"weights": {"sound": 1.0}}, "'sound' is no modality"),

@@ -20,6 +20,7 @@ from ccq_core import CCQ
 from ccq_core.batches import NpyBatches
 from ccq_core.errors import InvalidInputError
 from ccq_core.features import check_features
+from ccq_core.neighbours import find_neighbours
 from ccq_core.partners import find_partners
 from service import errors
 from service.jobs.child import ChildEnded, run_module
@@ -140,11 +141,17 @@ def test_on_a_collection(photos):
 def test_on_a_file_it_is_what_the_library_makes_of_it(bare, compressed):
     data = {name: array.astype(np.float64) for name, array in PAIRS.items()}
     data["text"][::3] = np.nan
-    settings = {"bits": 16, "iterations": 4, "metric": "euclidean", "preprocess": {"image": "zscore", "text": "zca"}}
+    settings = {
+        "bits": 8,
+        "dim": "full",
+        "iterations": 4,
+        "metric": "euclidean",
+        "preprocess": {"image": "zscore", "text": "zca"},
+    }
     given = {**settings, "preprocess": '{"image": "zscore", "text": "zca"}', "held_out": 0}
     done = wait(bare, post(bare, "new", npz(data, compressed=compressed), **given).json()["id"])
     assert done["state"] == "done", done
-    assert (done["result"]["held_out"], done["result"]["evaluation"]) == (0, [])
+    assert [done["result"][key] for key in ("held_out", "evaluation", "neighbours")] == [0, [], []]
     expected = CCQ(**settings).fit([{name: array.astype(np.float32) for name, array in data.items()}])
     assert bare.get("/models/new?file=true").content == expected.to_bytes()
 
@@ -159,6 +166,8 @@ def test_the_evaluation_is_of_objects_that_were_not_trained_on(bare, tmp_path):
     rest = {name: np.delete(array, rows, axis=0) for name, array in PAIRS.items()}
     model = CCQ(**QUICK, seed=5).fit([rest])
     assert bare.get("/models/new?file=true").content == model.to_bytes()
+    assert done["result"]["neighbours"] == [found.plain() for found in find_neighbours(model, unseen)]
+    assert [one["modality"] for one in done["result"]["neighbours"]] == list(PAIRS)
     for told, found in zip(done["result"]["evaluation"], find_partners(model, unseen), strict=True):
         assert told["codes"]["mean_rank"] == found.codes.mean_rank
         assert told["floats"]["recall_at_10"] == found.floats.recall[10]
@@ -344,6 +353,8 @@ def test_a_file_that_cannot_be_trained_on(bare, name):
         ({"preprocess": "magic"}, "invalid_input", "preprocess", "preprocess: "),
         ({"preprocess": "[1]"}, "invalid_request", "preprocess", "preprocess: expected steps joined by commas"),
         ({"dim": 9}, "invalid_input", "dim", "dim: expected 1 to 8"),
+        ({"dim": "wide"}, "invalid_input", "dim", "dim: expected a whole number from 1 up, or 'full', got 'wide'"),
+        ({"dim": "[8]"}, "invalid_input", "dim", "dim: expected a whole number from 1 up, got [8]"),
         ({"colour": "red"}, "invalid_request", "colour", "colour: unknown key"),
         ({"collection": "photos"}, "invalid_request", "collection", "collection: unknown key"),
     ],
