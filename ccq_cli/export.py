@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -39,8 +40,12 @@ def command(source: str, output: Path, form: str | None, as_json: bool, api_key:
     """
     form = form or ("parquet" if output.suffix == ".parquet" else "npy")
     started = time.perf_counter()
-    with open_origin(source, collection, api_key) as origin, written(output) as place:
-        items = _write(origin, _writer(form, place, origin))
+    with (
+        open_origin(source, collection, api_key) as origin,
+        written(output) as place,
+        closing(_writer(form, place, origin)) as writer,
+    ):
+        items = _write(origin, writer)
     seconds = time.perf_counter() - started
     if as_json:
         print_json({"collection": collection, "exported": items, "output": str(output), "seconds": seconds})

@@ -142,15 +142,15 @@ class ServiceOrigin:
         cursor: str | None = None
         while True:
             page = collection.item_page(limit=self._limit, cursor=cursor, with_codes=True, with_features=features)
+            if page.model != self.manifest.model:
+                raise _of_two_models()
             if page:
                 yield self._stored(page)
             cursor = page.next_cursor
             if cursor is None:
                 break
-        if self._client.collections.get(self._name).model != self.manifest.model:
-            raise click.ClickException(
-                "the collection got another model meanwhile: its codes are those of two models, export it again"
-            )
+        if self._client.models.get(self.manifest.model).checksum != self.manifest.model_checksum:
+            raise _of_two_models()
 
     def model(self, out: IO[bytes]) -> None:
         """Write the file of its model."""
@@ -175,6 +175,12 @@ class ServiceOrigin:
             raise click.ClickException(reason) from None
         payloads = [None if item.payload is None else orjson.dumps(item.payload) for item in items]
         return Stored([item.id for item in items], payloads, codes, features)
+
+
+def _of_two_models() -> click.ClickException:
+    return click.ClickException(
+        "the collection got another model meanwhile: its codes are those of two models, export it again"
+    )
 
 
 @contextmanager

@@ -79,6 +79,10 @@ class ParquetWriter:
         with self._path.open("rb") as file:
             sync(file)
 
+    def close(self) -> None:
+        """Close the file, complete or not."""
+        self._writer.close()
+
     def _rewrite(self, keep: NDArray[np.bool_]) -> None:
         parquet = parquet_module()
         import pyarrow as pa

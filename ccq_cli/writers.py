@@ -32,6 +32,9 @@ class Writer(Protocol):
     def finish(self, keep: NDArray[np.bool_]) -> None:
         """Complete the files, without the rows that are not in `keep` (n,) bool."""
 
+    def close(self) -> None:
+        """Close the files, complete or not."""
+
 
 class NpyFile:
     """An `.npy` file of rows (n, P), of which nobody knows at first how many there will be.
@@ -52,6 +55,10 @@ class NpyFile:
     def write(self, rows: NDArray[Any]) -> None:
         """Add rows."""
         self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
+
+    def close(self) -> None:
+        """Close the file, complete or not."""
+        self._file.close()
 
     def finish(self, keep: NDArray[np.bool_]) -> None:
         """Drop the rows that are not in `keep`, write the header, and sync to disk."""
@@ -118,8 +125,17 @@ class DirectoryWriter:
                 file.writelines(line for line, wanted in zip(lines, keep.tolist(), strict=True) if wanted)
                 sync(file)
             kept.replace(self._lines)
-        for array in (self._present, *self._codes, *self._features.values()):
+        for array in self._arrays():
             array.finish(keep)
+
+    def close(self) -> None:
+        """Close the files, complete or not."""
+        self._items.close()
+        for array in self._arrays():
+            array.close()
+
+    def _arrays(self) -> tuple[NpyFile, ...]:
+        return (self._present, *self._codes, *self._features.values())
 
 
 @contextmanager

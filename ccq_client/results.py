@@ -150,10 +150,17 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage(Listing[Item]):
-    """Items in order of insertion: a sequence of `Item`."""
+    """Items in order of insertion: a sequence of `Item`.
+
+    Attributes
+    ----------
+    model:
+        Name of the collection's model as it was then: what codes are by.
+    """
 
     items: tuple[Item, ...]
     next_cursor: str | None
+    model: str
 
     def _entries(self) -> tuple[Item, ...]:
         return self.items

@@ -324,13 +324,14 @@ class CCQ:
         self._fitted()
         return len(self.codebooks_) + (self.norm_ == "byte")
 
-    def project(self, features: Features | FeatureSet, *, alone: bool = False) -> Float32:
+    def project(self, features: Features | FeatureSet, *, alone: bool = False, clip: bool = False) -> Float32:
         """Latent vectors z (n, D) float32.
 
         An object with several modalities gets the weighted mean of their latent vectors. Same input rules and errors as
         `encode`; a `FeatureSet` of this model's modalities is taken as it is. `alone`: each object gets, to the last
         bit, what it gets without the others; otherwise a matrix library may sum in another order for more of them,
-        which is faster for many.
+        which is faster for many. `clip`: numbers that are too large to be mapped become the largest that are not,
+        instead of a FeatureError.
         """
         fitted = self._fitted()
         checked = features if isinstance(features, FeatureSet) else check_features(features, self.dims)
@@ -341,6 +342,8 @@ class CCQ:
             chunk = checked[part]
             with np.errstate(over="ignore", invalid="ignore"):
                 latents = {name: fitted[name].map(array, alone) for name, array in chunk.arrays.items()}
+            if clip:
+                latents = {name: _clipped(latent) for name, latent in latents.items()}
             for name, latent in latents.items():
                 far = chunk.present[name] & ~(np.abs(latent) < MAX_ABS).all(axis=1)
                 if far.any():
@@ -542,6 +545,12 @@ class CCQ:
         for name in self.weights or {}:
             if name not in dims:
                 raise InvalidInputError(f"weights: {name!r} is no modality of these features ({', '.join(dims)})")
+
+
+def _clipped(latents: Float32) -> Float32:
+    most = np.nextafter(np.float32(MAX_ABS), np.float32(0))
+    finite = np.nan_to_num(latents, nan=0.0, posinf=most, neginf=-most)
+    return np.asarray(np.clip(finite, -most, most))
 
 
 def _preprocessed(

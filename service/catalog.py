@@ -168,6 +168,16 @@ class Catalog:
             raise UnknownCollectionError(name, sorted((*self._entries, *self._aliases)))
         return entry
 
+    def same_entry(self, name: str, number: int | None) -> Entry:
+        """A collection that was there before; UnknownCollectionError also if another has its name now.
+
+        `number`: its own; None where that was not written down.
+        """
+        entry = self.entry(name)
+        if number not in (None, entry.record.number):
+            raise UnknownCollectionError(name)
+        return entry
+
     def collection(self, name: str) -> Collection:
         """One collection, loaded; raises what `entry` and `Entry.loaded` raise. Quick: no lock, no disk."""
         return self.entry(name).loaded()
@@ -253,8 +263,8 @@ class Catalog:
             del self._entries[name]
             self._followers.dropped(record)
 
-    def check_reencoding(self, name: str, model: str) -> str:
-        """Whether a collection can be encoded anew by a model, as far as can be told before: the name of its model now.
+    def check_reencoding(self, name: str, model: str) -> CollectionRecord:
+        """Whether a collection can be encoded anew by a model, as far as can be told before: the collection as it is.
 
         Raises
         ------
@@ -266,11 +276,13 @@ class Catalog:
         collection = self.collection(name)
         _, traits = self.model(model)
         kept_for(collection, model, {name: modality["dim"] for name, modality in traits.modalities.items()})
-        return collection.record.model
+        return collection.record
 
-    def reencode(self, name: str, model: str, progress: Reencoding, check: Callable[[], None]) -> Reencoded:
+    def reencode(
+        self, collection: Collection, model: str, progress: Reencoding, check: Callable[[], None]
+    ) -> Reencoded:
         """Encode a collection anew by another model; see `service.reencoding`, also for what it raises."""
-        return reencode(self.collection(name), self._store, model, self._model_of, progress, check)
+        return reencode(collection, self._store, model, self._model_of, progress, check)
 
     # -- aliases ---------------------------------------------------------------------------------------------------
 

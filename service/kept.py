@@ -24,9 +24,6 @@ KINDS = ("float16", "int8")
 _MOST = {"float16": np.float32(1), "int8": np.float32(127)}
 _DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 _SCALE = np.dtype("<f4")
-# A matrix library may sum otherwise for another number of rows. For whole blocks of these it does not: then an item's
-# latent vector is the same whatever others are looked at.
-_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -118,12 +115,12 @@ class KeptLayout:
         rows = np.flatnonzero(has)
         if not len(rows):
             return has, Latents.empty(0, model.codebooks_.shape[2])
-        padded = rows[np.minimum(np.arange(-(-len(rows) // _BLOCK) * _BLOCK), len(rows) - 1)]
         arrays = {
-            name: np.where(features.present[name][padded, None], array[padded], np.float32(np.nan))
+            name: np.where(features.present[name][rows, None], array[rows], np.float32(np.nan))
             for name, array in features.arrays.items()
         }
-        return has, Latents.of(model.project(arrays)[: len(rows)])
+        # What was taken as it came may lie beyond what can be mapped once it is rounded.
+        return has, Latents.of(model.project(arrays, alone=True, clip=True))
 
     def _bytes(self, dim: int) -> int:
         return _SCALE.itemsize + dim * _DTYPES[self.kind].itemsize
@@ -132,7 +129,7 @@ class KeptLayout:
         scale = np.abs(x).max(axis=1, initial=0.0).astype(np.float32)[:, None] / _MOST[self.kind]
         parts = x / np.where(scale > 0, scale, np.float32(1))
         if self.kind == "int8":
-            parts = np.rint(parts)
+            parts = np.clip(np.rint(parts), -127, 127)  # where the scale is so small that it is rounded itself
         numbers = np.ascontiguousarray(parts.astype(_DTYPES[self.kind]))
         return np.concatenate([scale.astype(_SCALE).view(np.uint8), numbers.view(np.uint8)], axis=1)
 

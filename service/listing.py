@@ -105,7 +105,7 @@ def list_items(
                 break
             rows.append(row)
         listed = _listed(collection, view, snapshot, rows, features)
-    return {"items": listed.described(codes=codes), "next_cursor": next_cursor}
+    return {"items": listed.described(codes=codes), "next_cursor": next_cursor, "model": view.coder.record.model}
 
 
 def read_all(collection: Collection, *, features: bool) -> Iterator[Listed]:

@@ -1,4 +1,8 @@
-"""Results ranked anew by the features that their collection keeps: codes choose the candidates, floats order them."""
+"""Results ranked anew by the features that their collection keeps: codes choose the candidates, floats order them.
+
+Candidates come in blocks of one length, in the order of their codes, and each block is put in order by itself. So pages
+with the same `limit` are parts of one order: none shows what another has shown, and a page far behind costs no more.
+"""
 
 from __future__ import annotations
 
@@ -26,27 +30,34 @@ def check_rescoring(request: SearchRequest, collection: Mirror) -> None:
         raise InvalidRequestError.from_faults([Fault.at(("rescore",), reason)])
 
 
+def block_rows(request: SearchRequest, max_limit: int) -> int:
+    """How many candidates are in a block: one result more than is asked for, times the oversampling."""
+    return min(math.ceil((request.limit + 1) * request.oversampling), max_limit + 1)
+
+
 def rows_to_rescore(request: SearchRequest, max_limit: int) -> int:
-    """How many candidates there are to be: one result more than is asked for, times the oversampling."""
-    return min(math.ceil((request.offset + request.limit + 1) * request.oversampling), max_limit + 1)
+    """How many candidates there are to be: those of all blocks as far as the page goes."""
+    rows = block_rows(request, max_limit)
+    return min(rows * -(-(request.offset + request.limit) // rows), max_limit + 1)
 
 
 def rescored(
     rankings: Sequence[Ranking],
     job: Job,
     page: slice,
+    block: int,
     least_score: np.float32 | None,
     collection: Mirror,
     view: View,
     snapshot: Snapshot,
     warming: Warming,
 ) -> list[Ranking]:
-    """The rows of the ranking of each query in the order of their exact distances in the latent space.
+    """The rows of the ranking of each query, each block in the order of their exact distances in the latent space.
 
     Parameters
     ----------
-    page:
-        Which of them are wanted, and have a score of `least_score` at least.
+    page, block:
+        Which of them are wanted, and have a score of `least_score` at least; and how many are a block.
 
     Raises
     ------
@@ -54,8 +65,11 @@ def rescored(
         Kept features are missing or damaged.
     """
     metric = job.metric
+    start = page.start // block * block
+    page = slice(page.start - start, page.stop - start)
     found = []
-    for ranking, point in zip(rankings, job.points.astype(np.float64), strict=True):
+    for whole, point in zip(rankings, job.points.astype(np.float64), strict=True):
+        ranking = whole.take(slice(start, None)) if start else whole
         keys = np.empty(len(ranking))
         for source, database in enumerate(job.databases):
             here = slice(None) if len(job.databases) == 1 else ranking.databases == source
@@ -69,8 +83,9 @@ def rescored(
             )
         order = np.argsort(keys)
         in_order = keys[order]
-        if (in_order[1:] == in_order[:-1]).any():  # rare, and three times the work
-            order = np.lexsort((ranking.databases, ranking.seqs, keys))
+        # Both are rare, and three times the work.
+        if len(keys) > block or (in_order[1:] == in_order[:-1]).any():
+            order = np.lexsort((ranking.databases, ranking.seqs, keys, np.arange(len(keys)) // block))
         order = order[page]
         keys = keys[order]
         distances = (np.clip(1 + keys, 0, 2) if metric == "cosine" else keys).astype(np.float32)

@@ -30,7 +30,7 @@ from service.paging import Cursor, cut_page, rows_to_search, search_digest
 from service.places import Location, shorten
 from service.query import Query, spell
 from service.ranking import Job, Ranking, deepen, least_float32, rank
-from service.rescoring import check_rescoring, rescored, rows_to_rescore
+from service.rescoring import block_rows, check_rescoring, rescored, rows_to_rescore
 from service.schemas.search import SearchRequest
 from service.settings import Settings
 from service.store.interface import Seqs, Snapshot
@@ -232,8 +232,8 @@ class _Search(NamedTuple):
     def _reply(self, job: Job, rankings: Sequence[Ranking], view: View, snapshot: Snapshot, caches: Caches) -> Reply:
         if self.request.rescore:
             wanted = slice(self.request.offset, self.request.offset + self.request.limit)
-            least = self._least_score
-            rankings = rescored(rankings, job, wanted, least, self.collection, view, snapshot, caches.warming)
+            block, least = block_rows(self.request, self.settings.max_limit), self._least_score
+            rankings = rescored(rankings, job, wanted, block, least, self.collection, view, snapshot, caches.warming)
         if self.request.queries is not None:
             return {"results": self._hits(rankings, snapshot)}
         (ranking,) = rankings

@@ -36,16 +36,17 @@ class ReencodeJobs:
     def run(self, context: Context) -> Mapping[str, Any]:
         """Encode the collection anew, from the beginning; once it has the model, there is nothing to do."""
         model = context.parameters["model"]
+        number = context.parameters.get("collection_number")
         while True:
             try:
-                view = self._catalog.collection(context.target).view
+                collection = self._catalog.same_entry(context.target, number).loaded()
                 break
             except CollectionLoadingError:  # after a restart
                 context.check()
                 time.sleep(_PAUSE_SECONDS)
-        if view.coder.record.model == model:  # its server died just before it could tell
-            return asdict(Reencoded(view.items, context.parameters["before"], model, 0.0))
-        return asdict(self._catalog.reencode(context.target, model, context.progress, context.check))
+        if collection.record.model == model:  # its server died just before it could tell
+            return asdict(Reencoded(collection.view.items, context.parameters["before"], model, 0.0))
+        return asdict(self._catalog.reencode(collection, model, context.progress, context.check))
 
 
 def add(jobs: Jobs, catalog: Catalog, collection: str, model: str, asked: Asked | None = None) -> JobRecord:
@@ -63,9 +64,11 @@ def add(jobs: Jobs, catalog: Catalog, collection: str, model: str, asked: Asked 
     And what `Catalog.check_reencoding` raises.
     """
     jobs.check(asked)
-    before = catalog.check_reencoding(collection, model)
+    record = catalog.check_reencoding(collection, model)
     for job in jobs.all():  # two at the same moment do no harm: they run one after the other
-        if (job.kind, job.target) == (KIND, collection) and not job.finished:
+        same = job.parameters.get("collection_number") in (None, record.number)  # not of one that is deleted by now
+        if (job.kind, job.target) == (KIND, collection) and same and not job.finished:
             raise ReencodingError(f"collection {collection!r} is being encoded anew already, by job {job.id}")
+    parameters = {"model": model, "before": record.model, "collection_number": record.number}
     with jobs.draft(KIND) as draft:
-        return jobs.add(draft, collection, {"model": model, "before": before}, asked)
+        return jobs.add(draft, collection, parameters, asked)

@@ -76,8 +76,9 @@ class TrainingJobs:
     def _prepare(self, context: Context) -> None:
         given = dict(context.parameters)
         held_out, collection, dims = given.pop("held_out"), given.pop("collection", None), given.pop("dims")
+        number = given.pop("collection_number", None)
         if collection is not None:
-            export(self._store, self._catalog.entry(collection).record, dims, context)
+            export(self._store, self._catalog.same_entry(collection, number).record, dims, context)
         if not feature_files(context.directory):
             raise JobFailedError("the features of this job are gone from the data directory: send them again")
         job = {"settings": given, "held_out": held_out, "dims": dims}
@@ -151,8 +152,9 @@ def add_from_collection(
     except InvalidInputError as error:
         raise CoreInputError(error, setting_at_fault(error, "#/")) from None
     _check_memory(request, dims, settings)
+    of = {"collection": record.name, "collection_number": record.number}
     with jobs.draft(KIND) as draft:
-        return jobs.add(draft, model, {**_parameters(request, dims), "collection": record.name}, asked)
+        return jobs.add(draft, model, {**_parameters(request, dims), **of}, asked)
 
 
 def add_from_file(

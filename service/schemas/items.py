@@ -152,3 +152,4 @@ class ItemPage(Schema):
 
     items: list[ListedItem]
     next_cursor: str | None = Field(description="`cursor` of the next page, or null after the last one.")
+    model: str = Field(description="The collection's model as it was then: what codes are by.")

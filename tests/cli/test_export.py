@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from ccq_cli import origins
 from ccq_cli.origins import DirectoryOrigin
+from ccq_client import Client
 from ccq_core import CCQ
 from tests.cli.bulk import PAYLOADS, create_collection, ok, refused, stored
+from tests.core.conftest import make_pairs
 
 
 def test_a_directory_gets_what_a_service_gets(rows, directory, files, url, tmp_path):
@@ -134,3 +137,38 @@ def test_a_page_is_asked_for_again_where_the_service_is_busy(directory, rows, ur
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", sometimes)
     assert "exported 58 items" in ok("export", url, tmp_path / "out", "--collection", "busy")
     assert refusals == refusals[:1] * 2
+
+
+def test_a_model_that_comes_and_goes_while_a_service_is_exported(directory, rows, url, tmp_path, monkeypatch):
+    """Pages in between have codes of another model, though it is the first again in the end."""
+    words, _ = rows
+    create_collection(url, "swapped", keep="float16")
+    ok("index", *words, "--url", url, "--collection", "swapped", "--in-flight", 1)
+    other = CCQ(bits=16, seed=1, iterations=2, effort=0).fit(make_pairs(300))
+    send, pages = httpx.HTTPTransport.handle_request, []
+
+    def swapping(self, request):
+        if request.url.path.endswith("/items"):
+            pages.append(request)
+            if len(pages) == 2:
+                with Client(url) as client:
+                    client.jobs.wait(client.collections.reencode("swapped", "swap"))
+        return send(self, request)
+
+    monkeypatch.setattr(origins, "PER_PAGE", 10)
+    with Client(url) as client:
+        client.models.upload("swap", other)
+    ok("export", url, tmp_path / "before", "--collection", "swapped")
+    for form in ("npy", "parquet"):
+        with monkeypatch.context() as patch:
+            patch.setattr(httpx.HTTPTransport, "handle_request", swapping)
+            said = refused("export", url, tmp_path / "out", "--collection", "swapped", "--format", form)
+        assert "the collection got another model meanwhile" in said
+        assert not (tmp_path / "out").exists()
+        assert len(pages) == 2, "there is no need to go on"
+        pages.clear()
+        with Client(url) as client:
+            client.jobs.wait(client.collections.reencode("swapped", "m"))
+    ok("export", url, tmp_path / "after", "--collection", "swapped")
+    for name in ("items.jsonl", "codes.pair.npy", "m.ccq"):
+        assert filecmp.cmp(tmp_path / "before" / name, tmp_path / "after" / name, shallow=False), name

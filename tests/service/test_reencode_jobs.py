@@ -53,11 +53,47 @@ def until_running(service, job):
         time.sleep(0.005)
 
 
+def test_a_job_is_for_the_collection_that_it_was_queued_for(service, held):
+    """Not for one that is made later by its name; and that one can have a job of its own."""
+    service.put("/collections/first", {"model": "tiny", "keep": "float16"})
+    service.put("/collections/second", {"model": "tiny", "keep": "float16"})
+    first = service.post("/collections/first/reencode", {"model": "other"}).json()
+    service.ok("POST", "/collections/first/index", {"items": [thing(0)]})
+    second = service.post("/collections/second/reencode", {"model": "other"}).json()
+    training = service.post("/models/new/train", {"collection": "second", "bits": 8}).json()
+    assert service.request("DELETE", "/collections/second").status_code == 204
+    service.put("/collections/second", {"model": "tiny", "keep": "float16"})
+    service.ok("POST", "/collections/second/index", {"items": [thing(1)]})
+    problem = assert_problem(
+        service.post("/collections/first/reencode", {"model": "other"}), 409, "reencode_in_progress"
+    )
+    assert first["id"] in problem["detail"]
+    held.set()
+    assert ended(service, first)["state"] == "done"
+    for job in (second, training):
+        done = ended(service, job)
+        assert (done["state"], done["error"]["code"]) == ("failed", "collection_not_found")
+    assert service.ok("GET", "/collections/second")["model"] == "tiny"
+
+
+def test_a_collection_by_the_name_of_another_has_jobs_of_its_own(service, held):
+    first = begin(service)  # it goes before
+    service.put("/collections/second", {"model": "tiny", "keep": "float16"})
+    service.post("/collections/second/reencode", {"model": "other"})
+    assert service.request("DELETE", "/collections/second").status_code == 204
+    service.put("/collections/second", {"model": "tiny", "keep": "float16"})
+    service.ok("POST", "/collections/second/index", {"items": [thing(1)]})
+    own = service.post("/collections/second/reencode", {"model": "other"})
+    assert own.status_code == 202, own.text
+    held.set()
+    assert [ended(service, job)["state"] for job in (first, own.json())] == ["done", "done"]
+    assert service.ok("GET", "/collections/second")["model"] == "other"
+
+
 def test_a_job_encodes_a_collection_anew(service):
     job = begin(service)
-    assert (job["kind"], job["target"], job["parameters"]) == (
-        "reencode", "default", {"model": "other", "before": "tiny"},
-    )  # fmt: skip
+    assert (job["kind"], job["target"]) == ("reencode", "default")
+    assert {**job["parameters"], "collection_number": 0} == {"model": "other", "before": "tiny", "collection_number": 0}
     done = ended(service, job)
     JobInfo.model_validate(done)
     assert done["state"] == "done", done

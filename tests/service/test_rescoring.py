@@ -6,6 +6,7 @@ import pytest
 from ccq_core import CCQ
 from ccq_core.features import check_features
 from service.kept import KeptLayout
+from service.latents import LatentCache
 from tests.service.harness import DIMS, MODEL, PAIRS, InProcess, assert_problem, features, item
 
 N = 120
@@ -85,6 +86,69 @@ def test_pages_thresholds_batches_and_several_databases(kept):
     assert {hit["id"] for hit in only} == {"item-3", "item-4"}
 
 
+@pytest.mark.parametrize("oversampling", [1, 1.5, 4, 100])
+@pytest.mark.parametrize("names", [["image"], ["image", "text", "pair"]])
+def test_pages_are_parts_of_one_order(kept, oversampling, names):
+    """Blocks of (limit + 1) times the oversampling, as codes rank them, and each in the order of exact distances."""
+    body = {"query": features(321), "database": names, "limit": 7, "oversampling": oversampling}
+    by_codes = kept.ok("POST", "/search", {"query": body["query"], "database": names, "limit": 1000})["results"]
+    keys = [(hit["id"], hit["database"]) for hit in by_codes]
+    distances = {
+        (hit["id"], hit["database"]): hit["distance"]
+        for hit in search(kept, **{**body, "limit": 1000, "oversampling": 1})
+    }
+    rows = int(np.ceil(8 * oversampling))
+    expected = [
+        key for lo in range(0, len(keys), rows) for key in sorted(keys[lo : lo + rows], key=distances.__getitem__)
+    ]
+    pages = [search(kept, **body, offset=offset) for offset in range(0, len(keys) + 7, 7)]
+    assert pages[-1] == []
+    found = [hit for page in pages for hit in page]
+    assert [(hit["id"], hit["database"]) for hit in found] == expected
+    assert all(hit["distance"] == distances[hit["id"], hit["database"]] for hit in found)
+
+
+def test_a_page_reads_no_more_than_its_blocks(kept, monkeypatch):
+    asked = []
+    whole = LatentCache.keys
+
+    def counted(self, key, items, seqs, *rest):
+        asked.append(len(seqs))
+        return whole(self, key, items, seqs, *rest)
+
+    monkeypatch.setattr(LatentCache, "keys", counted)
+    for offset, rows in (
+        (0, 22),
+        (12, 22),
+        (13, 44),
+        (22, 22),
+        (34, 22),
+        (35, 44),
+        (110, 10),
+        (119, 10),
+        (120, 10),
+        (200, 0),
+    ):
+        search(kept, query=features(300), database="image", limit=10, oversampling=2, offset=offset)
+        assert asked.pop() == rows, offset
+    assert not asked
+
+
+def test_the_last_block_ends_where_searches_do(tmp_path):
+    service = InProcess(tmp_path / "data", max_limit=50)
+    service.create("other")
+    service.put("/collections/default", {"model": "tiny", "keep": "float16"})
+    service.ok("POST", "/index", {"items": [item(i) for i in range(N)]})
+    query = {"query": features(300), "database": "image"}
+    pages = [search(service, **query, limit=10, oversampling=3, offset=offset) for offset in range(0, 41, 10)]
+    found = [hit["id"] for page in pages for hit in page]
+    assert len(set(found)) == len(found) == 50
+    by_codes = service.ok("POST", "/search", {**query, "limit": 50})["results"]
+    assert set(found[:33]) == {hit["id"] for hit in by_codes[:33]}
+    assert len(set(found) - {hit["id"] for hit in by_codes}) <= 1
+    service.close()
+
+
 def test_what_is_in_memory_makes_no_difference(tmp_path):
     """Without a cache, with one for a few rows that push each other out, and with one for all: the same replies."""
     replies = []
@@ -107,6 +171,60 @@ def test_what_is_in_memory_makes_no_difference(tmp_path):
         replies.append(found)
         service.close()
     assert replies[0] == replies[1] == replies[2]
+
+
+@pytest.mark.parametrize("dim", [8, 17, 24, 30])
+def test_a_latent_vector_does_not_depend_on_the_others(dim):
+    dims = {"image": 40, "text": 30}
+    rng = np.random.default_rng(0)
+    x = {name: rng.standard_normal((300, dim)).astype(np.float32) for name, dim in dims.items()}
+    model = CCQ(bits=8, dim=dim, iterations=1, effort=0).fit(x)
+    layout = KeptLayout("float16", dims)
+    records = [layout.pack(check_features({name: array[:2] for name, array in x.items()}))[i % 2] for i in range(300)]
+    for database in ("image", "text", "pair"):
+        _, alone = layout.latents(records[:2], database, model)
+        for n in (2, 3, 63, 64, 65, 129, 300):
+            has, found = layout.latents(records[:n], database, model)
+            assert has.all()
+            assert np.array_equal(found.numbers, alone.numbers[np.arange(n) % 2]), (database, n)
+            assert np.array_equal(found.scales, alone.scales[np.arange(n) % 2])
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8"])
+def test_no_number_changes_its_sign_by_being_kept(kind):
+    layout = KeptLayout(kind, {"v": 4})
+    for tiny in (1e-45, 2.5e-43, 1e-40, 1.2e-38, 1e-30):
+        x = np.array([[tiny, -tiny, tiny / 2, 0]], np.float32)
+        (found,) = layout.unpack(layout.pack(check_features({"v": x}))).arrays["v"]
+        assert ((np.sign(found) == np.sign(x[0])) | (found == 0)).all()
+        assert (np.abs(found) <= 1.5 * tiny).all()
+        assert found[0] == -found[1]
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8"])
+def test_an_item_at_the_border_of_what_can_be_mapped_spoils_no_search(tmp_path, kind):
+    """What is kept of it is rounded, and may lie beyond."""
+    rng = np.random.default_rng(0)
+    x = {"image": 1e-3 * rng.standard_normal((300, 3)), "text": 1e-3 * rng.standard_normal((300, 2))}
+    service = InProcess(tmp_path / "data")
+    model = CCQ(bits=16, iterations=2).fit(x).to_bytes()
+    assert service.request("PUT", "/models/small", content=model).status_code == 201
+    service.put("/collections/default", {"model": "small", "keep": kind})
+
+    def index(item_id, row):
+        return service.post("/index", {"items": [{"id": item_id, "features": {"image": row.tolist()}}]}).status_code
+
+    for i in range(12):
+        direction = rng.standard_normal(3)
+        taken, refused = 1e3, 1e17
+        while refused / taken > 1 + 1e-7:
+            middle = np.sqrt(taken * refused)
+            taken, refused = (middle, refused) if index(f"far-{i}", direction * middle) == 200 else (taken, middle)
+    assert index("near", x["image"][0]) == 200
+    for metric in ("cosine", "euclidean"):
+        body = {"query": {"text": x["text"][0].tolist()}, "database": "image", "metric": metric}
+        assert len(search(service, **body, limit=13)) == 13
+    service.close()
 
 
 def test_a_distance_does_not_depend_on_the_other_candidates(tmp_path):

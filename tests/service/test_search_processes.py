@@ -171,7 +171,7 @@ def test_another_model_is_theirs_at_once(tmp_path, monkeypatch):
         reencoded.make(running, "float16")
         running.wait_for_processes()
         before = running.search(query=features(7), limit=90)
-        running.catalog.reencode("default", "other", lambda *_: None, lambda: None)
+        running.catalog.reencode(running.catalog.collection("default"), "other", lambda *_: None, lambda: None)
         running.ok("POST", "/index", {"items": [reencoded.thing(200)]})
         after = running.search(query=features(7), limit=91)
         running.wait_for_processes()

@@ -130,7 +130,7 @@ def test_they_stay_when_the_collection_is_encoded_anew(tmp_path, monkeypatch):
         reencoded.upload(service)
         service.ok("PUT", "/collections/default", {"model": "tiny", "keep": "float16", "encoders": BOTH})
         service.ok("POST", "/index", {"items": [{"id": "a", "features": {"text": "cab"}}, item(1)]})
-        service.catalog.reencode("default", "other", lambda *_: None, lambda: None)
+        service.catalog.reencode(service.catalog.collection("default"), "other", lambda *_: None, lambda: None)
         assert service.ok("GET", "/collections/default")["model"] == "other"
         assert encoders_of(service) == BOTH
         assert service.ok("POST", "/search", {**TEXT, "limit": 1})["results"][0]["id"] == "a"
