@@ -59,7 +59,11 @@ def create(
     url: str,
     api_key: str | None,
 ) -> None:
-    """Create COLLECTION. If it is there with the same model, nothing changes but the indexes or encoders named."""
+    """Create COLLECTION.
+
+    If it is there with the same model, nothing changes but its indexes or encoders, where some are named. These are all
+    that it has then: an index that is not named again is dropped.
+    """
     with connect(url, api_key) as client:
         found = client.collections.create(
             collection, model, indexes=list(indexes) or None, keep=keep, encoders=encoders

@@ -18,7 +18,7 @@ _EXTRAS = {
     "parquet": ["pyarrow"],
     "jwt": ["jwt", "cryptography"],
     "onnx": ["onnxruntime", "tokenizers", "PIL"],
-    "otel": ["opentelemetry"],
+    "otel": ["opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"],
     "bench": ["faiss", "matplotlib"],
 }
 """Modules by which an extra of the package is known to be installed."""
@@ -56,7 +56,10 @@ def installed() -> dict[str, Any]:
 
 
 def _is_there(module: str) -> bool:
-    return find_spec(module) is not None
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of what it is in
+        return False
 
 
 @click.command("info")

@@ -87,7 +87,7 @@ class Features:
     ----------
     features:
         (n, P) of any float or integer type, by modality; row i of each is the same object. A row of NaN: the object
-        lacks the modality. Or n texts, or the bytes of n image files, None where an object has none.
+        lacks the modality. Or n vectors, texts, or the bytes of n image files, None where an object has none.
         Or n mappings of (P,) by modality.
 
     Attributes
@@ -117,10 +117,11 @@ class Features:
             raise InputError("features: expected arrays by modality, as in {'image': array of shape (n, P)}")
         self._raw = {name: _raw_values(name, given) for name, given in features.items() if _is_raw(given)}
         arrays = {name: given for name, given in features.items() if name not in self._raw}
-        self._arrays = {name: _numbers(f"features[{name!r}]", given) for name, given in arrays.items()}
+        self._arrays = {name: _numbers(f"features[{name!r}]", _filled(given)) for name, given in arrays.items()}
         for name, array in self._arrays.items():
             if array.ndim != 2:
-                raise InputError(f"features[{name!r}]: expected an array of shape (n, P), got shape {array.shape}")
+                one = ": (1, P) for one object, as of x[None]" if array.ndim == 1 else ""
+                raise InputError(f"features[{name!r}]: expected an array of shape (n, P), got shape {array.shape}{one}")
         every = {**self._arrays, **self._raw}
         sizes = {name: len(every[name]) for name in features}
         if len(set(sizes.values())) > 1:
@@ -211,6 +212,17 @@ def _raw_values(name: str, given: Any) -> Sequence[str | bytes | None]:
             raise InputError(f"features[{name!r}]: row {row}: expected a text or the bytes of an image, got {kind}")
     values: Sequence[str | bytes | None] = given
     return values
+
+
+def _filled(given: Any) -> Any:
+    """Vectors of which some are None, which other databases take for absent, with rows of NaN for these."""
+    if not isinstance(given, (list, tuple)) or not any(row is None for row in given):
+        return given
+    there: Any = next((row for row in given if row is not None), None)
+    if not hasattr(there, "__len__"):
+        return given
+    absent = [float("nan")] * len(there)
+    return [absent if row is None else row for row in given]
 
 
 def _numbers(place: str, given: ArrayLike) -> NDArray[Any]:

@@ -170,7 +170,8 @@ def _from_base64(modality: str, text: str, dim: int, row: int) -> NDArray[np.flo
             modality, f"expected {4 * dim} bytes of float32 in base64, got {len(data)}, which is no multiple of 4", row
         )
     if len(data) != 4 * dim:
-        raise FeatureError(modality, f"expected {dim} numbers, got {len(data) // 4}", row)
+        double = ", or float64: base64 is of float32" if len(data) == 8 * dim else ""
+        raise FeatureError(modality, f"expected {dim} numbers, got {len(data) // 4}{double}", row)
     return np.frombuffer(data, dtype="<f4")
 
 

@@ -149,7 +149,9 @@ def cut_page(rankings: Iterable[Ranking], request: SearchRequest, cursor: Cursor
         if len(ranking) > start + request.limit:
             break
     if start >= max_limit and not (ranking.complete and start == len(ranking)):
-        raise _refused(f"the page would begin behind the first {max_limit} results, and no search goes deeper")
+        raise _refused(
+            f"the page would begin behind the first {max_limit} results, and no search goes deeper (CCQ_MAX_LIMIT)"
+        )
     end = min(start + request.limit, max_limit)
     return Page(ranking.take(slice(start, end)), end, more=len(ranking) > end)
 

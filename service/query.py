@@ -159,6 +159,7 @@ def _difference(points: Float32, positives: int) -> Float32:
     if positives < len(units):
         difference -= units[positives:].mean(axis=0)
     if np.linalg.norm(difference) < _NO_LENGTH:
-        reason = "positive and negative examples leave no direction to search in: they cancel each other out"
+        why = "they cancel each other out" if len(units) > 1 else "the model maps that example to nothing"
+        reason = f"positive and negative examples leave no direction to search in: {why}"
         raise InvalidRequestError.from_faults([Fault.at(("query_by",), reason)])
     return difference.astype(np.float32)

@@ -275,8 +275,12 @@ def _check_size(request: SearchRequest, settings: Settings) -> None:
     if request.limit * request.group_size > settings.max_results:
         reason = f"expected at most {settings.max_results} results, got {request.limit} groups of {request.group_size}"
         raise _refused("group_size", reason)
-    if request.rescore and queries * rows_to_rescore(request, most) > settings.max_results + queries:
-        reason = f"expected at most {settings.max_results} results to rank anew, got more"
+    candidates = queries * rows_to_rescore(request, most) if request.rescore else 0
+    if candidates > settings.max_results + queries:
+        reason = (
+            f"expected at most {settings.max_results} results to rank anew (CCQ_MAX_RESULTS), got {candidates}: "
+            "oversample less, or send fewer queries at a time"
+        )
         raise _refused("oversampling", reason)
     if request.query_by is not None:
         examples = len(request.query_by.positive) + len(request.query_by.negative)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, StringConstraints
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ccq_core.processors import processors
@@ -35,6 +35,12 @@ class Settings(BaseSettings):
     """Settings of one server."""
 
     model_config = SettingsConfigDict(env_prefix="CCQ_", extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, given: Any) -> Any:
+        """An empty variable is one that is not set, as files of variables have it; where data are is not guessed."""
+        return {name: value for name, value in given.items() if name == "data" or value != ""}
 
     data: Annotated[Path, BeforeValidator(_named)] = Field(
         description="Data directory. Created if missing; one server at a time may use it."

@@ -47,7 +47,8 @@ class Collections:
         model:
             Name of the model that encodes its items and queries.
         indexes:
-            Keys of payloads whose values are indexed, for filters; None: as they are.
+            Keys of payloads whose values are indexed, for filters. All of them: one that is not named is dropped.
+            None: as they are.
         keep:
             How to keep features, for `rescore`; it stays as it was at first.
         encoders:

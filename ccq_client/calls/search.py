@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ccq_client.limits import Limits
+
+_OVERSAMPLING = 4  # of the service, where none is asked for
 
 Vectors = Mapping[str, "ArrayLike"]
 """One vector of each modality, or (n, P) arrays of several objects; texts or images where the service has encoders."""
@@ -46,10 +49,10 @@ class Query(NamedTuple):
         InputError
             It is none of the three, or several, or vectors cannot be sent.
         """
-        if sum(given is not None for given in (self.features, self.by_id, self.like)) != 1:
-            raise InputError("expected exactly one of features, by_id and like")
         if self.like is None and self.unlike is not None:
             raise InputError("unlike: expected examples of like beside it")
+        if sum(given is not None for given in (self.features, self.by_id, self.like)) != 1:
+            raise InputError("expected exactly one of features, by_id and like")
         if self.features is not None:
             return {"query": vectors(self.features)}
         if self.by_id is not None:
@@ -101,7 +104,11 @@ def batches(
     root: str, queries: Sequence[dict[str, Sent]], limit: int, limits: Limits, options: Mapping[str, Any]
 ) -> Iterator[Call[list[Hits]]]:
     """As many requests as the service's limits make of so many queries, in order."""
-    most = max(1, min(limits.max_batch_queries, limits.max_results // max(limit, 1), limits.max_brackets // 4))
+    looked_at = max(limit, 1)
+    if options.get("rescore"):  # each query ranks as many anew
+        times = options.get("oversampling") or _OVERSAMPLING
+        looked_at = min(math.ceil((looked_at + 1) * times), limits.max_limit + 1)
+    most = max(1, min(limits.max_batch_queries, limits.max_results // looked_at, limits.max_brackets // 4))
     if queries:  # those of a batch are about as long as each other
         longest = max(sum(len(name) + _size(value) + 8 for name, value in query.items()) for query in queries)
         most = min(most, max(1, (limits.max_body_bytes - len(to_json(options)) - 1024) // (longest + 8)))

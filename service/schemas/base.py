@@ -17,6 +17,7 @@ UNKNOWN_KEY = "unknown_key"
 """Kind of the error about a key that a schema does not have: `key` of its context."""
 
 _LONGEST = 64
+_ALIKE = 0.7  # with the usual 0.6 "vector" is like "rescore"
 
 
 class Schema(BaseModel):
@@ -40,5 +41,5 @@ class Schema(BaseModel):
     def _meant(cls, key: str, data: dict[str, Any]) -> str:  # noqa: ARG003 (for those who know more of what is meant)
         """What there is instead of an unknown key of an object."""
         known = list(cls.model_fields)
-        close = get_close_matches(key[:_LONGEST], known, 1)
+        close = get_close_matches(key[:_LONGEST], known, 1, _ALIKE)
         return f"did you mean {close[0]!r}?" if close else f"expected {', '.join(known)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -11,6 +12,7 @@ from service.schemas.base import Schema, Several
 from service.schemas.dialects import in_our_words
 from service.schemas.names import ItemId
 
+_DATE = re.compile(r"\d{4}-\d\d")
 CLAUSES = ("must", "should", "must_not")
 MAX_DEPTH = 16
 MAX_CONDITIONS = 1000
@@ -29,7 +31,9 @@ def _check_scalar(value: Any) -> Any:
 def _check_number(value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    raise ValueError(f"expected a number, got {shorten(value)}")
+    date = isinstance(value, str) and _DATE.match(value)
+    advice = "; dates can be compared as numbers alone, such as seconds since 1970" if date else ""
+    raise ValueError(f"expected a number, got {shorten(value)}{advice}")
 
 
 Scalar = Annotated[

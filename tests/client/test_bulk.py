@@ -109,7 +109,7 @@ def spoiled(value):
         ({"features": np.ones((3, 12))}, "expected arrays by modality"),
         (
             {"features": {"image": np.ones(3)}},
-            r"features\['image'\]: expected an array of shape \(n, P\), got shape \(3,\)",
+            r"features\['image'\]: expected an array of shape \(n, P\), got shape \(3,\): \(1, P\) for one object",
         ),
         ({"features": {"image": np.ones((3, 12)), "text": np.ones((2, 8))}}, "expected as many rows of each modality"),
         ({"features": {"image": np.ones((3, 13))}}, "expected vectors of 12 numbers, got 13"),
@@ -387,3 +387,36 @@ def test_a_key_that_may_only_write_is_told_the_limits(kind, tmp_path):
         assert client.caller().scopes == ("write",)
         with pytest.raises(errors.ForbiddenError, match="scope search, got 'loader' with write"):
             client.search({"image": PAIRS["image"][0]})
+
+
+def test_a_vector_that_is_none_is_not_there(shared):
+    image, text = (PAIRS[name][:4].tolist() for name in ("image", "text"))
+    image[0] = image[3] = text[1] = None
+    shared.index(["a", "b", "c", "d"], {"image": image, "text": [np.array(row) if row else row for row in text]})
+    assert {item.id: item.databases for item in shared.items()} == {
+        "a": ("text",), "b": ("image",), "c": ("image", "text", "pair"), "d": ("text",),
+    }  # fmt: skip
+    shared.delete(["a", "b", "c", "d"])
+    nothing = shared.index(["a", "b"], {"text": PAIRS["text"][:2], "image": [None, PAIRS["image"][0]]})
+    assert nothing.indexed == 2
+    shared.delete(["a", "b"])
+    for wrong in ([None, None], [None, 1.0], [[1.0], None, [1.0, 2.0]]):
+        with pytest.raises(InputError, match=r"features\['image'\]: expected an array"):
+            shared.index(range(len(wrong)), {"image": wrong})
+
+
+def test_batches_that_are_ranked_anew_are_cut_by_what_each_query_looks_at(kind, tmp_path):
+    with connected(kind, app_transport(kind, tmp_path, max_results=100, max_batch_queries=9)) as client:
+        client.models.upload("tiny", MODEL_FILE)
+        client.collections.create("default", "tiny", keep="float16")
+        client.index(range(60), {name: array[:60] for name, array in PAIRS.items()})
+        queries = {"text": PAIRS["text"][100:112]}
+        for options in ({}, {"oversampling": 2.5}, {"oversampling": 20}):
+            found = client.search_batch(queries, limit=4, rescore=True, database="image", **options)
+            alone = [
+                client.search({"text": row}, limit=4, rescore=True, database="image", **options)
+                for row in PAIRS["text"][100:112]
+            ]
+            assert [hits.ids for hits in found] == [hits.ids for hits in alone]
+        with pytest.raises(errors.RequestError, match="expected at most 100 results to rank anew"):
+            client.search({"text": PAIRS["text"][0]}, limit=4, rescore=True, oversampling=21)

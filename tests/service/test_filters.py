@@ -190,3 +190,15 @@ def test_the_deepest_and_the_longest_filters_that_are_allowed(filled):
         {"must_not": [{"key": ".".join("a" * 500), "match": {"value": 1e30}}]},
     ):
         assert filled.post("/search", {"query": features(0), "filter": condition}).status_code == 200
+
+
+def test_a_range_of_dates_is_told_what_to_do(filled):
+    when = {"must": [{"key": "made", "range": {"gte": "2026-05-01T00:00:00"}}]}
+    problem = assert_problem(filled.post("/search", {"query": features(1), "filter": when}), 422, "invalid_request")
+    assert problem["detail"] == (
+        "filter.must[0].range.gte: expected a number, got '2026-05-01T00:00:00'; dates can be compared as numbers "
+        "alone, such as seconds since 1970"
+    )
+    words = {"must": [{"key": "made", "range": {"gte": "may"}}]}
+    problem = assert_problem(filled.post("/search", {"query": features(1), "filter": words}), 422, "invalid_request")
+    assert problem["detail"] == "filter.must[0].range.gte: expected a number, got 'may'"

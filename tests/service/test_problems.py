@@ -56,6 +56,7 @@ def test_what_the_core_refuses_has_the_code_of_its_cause():
 # -- requests that are wrong, and what is said about them ------------------------------------------------------------
 
 NAN_VECTOR = base64.b64encode(np.full(12, np.nan, "<f4").tobytes()).decode()
+DOUBLE = base64.b64encode(np.ones(12).tobytes()).decode()
 PARTLY_NAN = base64.b64encode(np.array([1.0] * 11 + [np.nan], "<f4").tobytes()).decode()
 
 
@@ -80,6 +81,7 @@ BAD_FEATURES = [
     ({"0": 1}, "invalid_features", "expected a list of 12 numbers or a base64 string, got {'0': 1}"),
     (0.5, "invalid_features", "expected a list of 12 numbers or a base64 string, got 0.5"),
     ("", "invalid_features", "expected 12 numbers, got 0"),
+    (DOUBLE, "invalid_features", "expected 12 numbers, got 24, or float64: base64 is of float32"),
     ("AAAA", "invalid_features", "expected 48 bytes of float32 in base64, got 3, which is no multiple of 4"),
     ("AAAAAA==", "invalid_features", "expected 12 numbers, got 1"),
     ("é" * 64, "invalid_features", "expected numbers or base64, got"),
@@ -179,6 +181,7 @@ def test_items_that_cannot_be_indexed(steady, body, code, pointer, words):
     ("more", "words"),
     [
         ({"filtre": {}}, "filtre: unknown key, did you mean 'filter'?"),
+        ({"vector": [1]}, "vector: unknown key, expected query, "),
         ({"filter": {"price": {"lt": 3}}}, "filter.price: unknown key, expected must, should, must_not"),
         ({"filter": {"mustnot": []}}, "filter.mustnot: unknown key, did you mean 'must_not'?"),
         (

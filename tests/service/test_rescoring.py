@@ -345,3 +345,17 @@ def test_damaged_records_are_told(kept):
     assert "missing" in assert_problem(kept.post("/search", body), 500, "storage_error")["detail"]
     store._writer.run(lambda db: db.execute(f"INSERT INTO kept_{record.number} VALUES (5, ?)", (whole,)))
     assert len(search(kept, **body)) == 100
+
+
+def test_how_much_may_be_ranked_anew(tmp_path):
+    service = InProcess(tmp_path / "data", max_results=200)
+    service.create("other")
+    service.put("/collections/default", {"model": "tiny", "keep": "float16"})
+    body = {"queries": [features(i) for i in range(4)], "rescore": True, "limit": 9}
+    assert service.post("/search", {**body, "oversampling": 5}).status_code == 200
+    problem = assert_problem(service.post("/search", {**body, "oversampling": 6}), 422, "invalid_request")
+    assert problem["detail"] == (
+        "oversampling: expected at most 200 results to rank anew (CCQ_MAX_RESULTS), got 240: oversample less, or send "
+        "fewer queries at a time"
+    )
+    service.close()

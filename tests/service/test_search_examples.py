@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ccq_core import CCQ
 from service.schemas.search import SearchReply
 from tests.service.harness import InProcess, assert_problem, features
 from tests.service.plain import DATABASES, Plain, fill_with_ties, latents, shown
@@ -181,3 +182,14 @@ def test_examples_are_one_of_four_kinds_of_query(service):
     assert problem["detail"] == (
         "expected exactly one of query, queries, query_id and query_by, got query_id and query_by"
     )
+
+
+def test_an_example_that_the_model_maps_to_nothing_is_not_cancelled_by_others(tmp_path):
+    service = InProcess(tmp_path / "data")
+    model = CCQ(bits=8, preprocess="center", mapping="procrustes", iterations=1).fit({"v": np.ones((300, 4))})
+    assert service.request("PUT", "/models/flat", content=model.to_bytes()).status_code == 201
+    service.put("/collections/default", {"model": "flat"})
+    service.ok("POST", "/index", {"items": [{"id": "a", "features": {"v": [1, 1, 1, 1]}}]})
+    problem = assert_problem(service.post("/search", {"query_by": {"positive": ["a"]}}), 422, "invalid_request")
+    assert problem["detail"].endswith("no direction to search in: the model maps that example to nothing")
+    service.close()

@@ -209,7 +209,7 @@ def test_pages_end_at_the_highest_limit(service, plain):
     assert third["next_cursor"] is not None
     problem = assert_problem(service.post("/search", {**body, "cursor": third["next_cursor"]}), 422, "invalid_request")
     assert problem["detail"] == (
-        f"cursor: the page would begin behind the first {MAX_LIMIT} results, and no search goes deeper"
+        f"cursor: the page would begin behind the first {MAX_LIMIT} results, and no search goes deeper (CCQ_MAX_LIMIT)"
     )
 
 

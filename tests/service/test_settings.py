@@ -44,3 +44,12 @@ def test_an_empty_variable_is_not_the_working_directory(monkeypatch):
     monkeypatch.setenv("CCQ_DATA", "")
     with pytest.raises(ValidationError, match="expected a directory, got an empty name"):
         Settings()
+
+
+def test_any_other_empty_variable_is_one_that_is_not_set(monkeypatch):
+    monkeypatch.setenv("CCQ_DATA", "x")
+    plain = Settings()
+    for name in Settings.model_fields:
+        if name != "data":
+            monkeypatch.setenv(f"CCQ_{name.upper()}", "")
+    assert Settings() == plain
