@@ -104,12 +104,19 @@ class LatentCache:
             if not rows:
                 return None
             self._places.pop(key, None)
+            self._forget_before(key)
             while self._places and sum(place.nbytes for place in self._places.values()) + rows * row_bytes > self._most:
                 self._places.popitem(last=False)
             places = self._places[key] = _Places(rows, dim)
         places.all_fit = items <= len(places)
         self._places.move_to_end(key)
         return places
+
+    def _forget_before(self, key: Key) -> None:
+        """Let go of what a collection's earlier models made of its items."""
+        number, generation, _ = key
+        for other in [one for one in self._places if one[0] == number and one[1] < generation]:
+            del self._places[other]
 
 
 class _Places:

@@ -55,6 +55,17 @@ def test_what_was_looked_at_is_not_read_again():
     assert asked.find() == asked.find(key=(9, 9, "text")) == []
 
 
+def test_what_an_earlier_model_made_is_let_go_of():
+    asked = Asked(1 << 20)
+    for key in ((1, 1, "image"), (1, 1, "text"), (2, 1, "image"), (1, 2, "image")):
+        asked.find(1, 4, key=key)
+    assert set(asked.cache._places) == {(2, 1, "image"), (1, 2, "image")}
+    asked.find(1, key=(1, 1, "image"))  # by a search that began before
+    assert set(asked.cache._places) == {(2, 1, "image"), (1, 2, "image"), (1, 1, "image")}
+    asked.find(1, key=(1, 2, "text"))
+    assert set(asked.cache._places) == {(2, 1, "image"), (1, 2, "image"), (1, 2, "text")}
+
+
 def test_of_no_bytes_it_keeps_nothing():
     for most in (0, ROW - 1):
         asked = Asked(most)
