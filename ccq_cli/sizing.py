@@ -16,6 +16,8 @@ ROW_BYTES = 47
 """On disk, of an item without its id, payload, codes and features: keys, indexes and pages of SQLite (docs/bulk.md)."""
 KEPT_SHARE = 1.15
 """Kept features on disk: so many times their bytes, since pages are not filled."""
+LATENT_BYTES = 12
+"""In memory, of an item that results are ranked anew by, beside two bytes a latent dimension."""
 SERVICE_MS = 0.6
 """Of a search over one connection, what is not the scan (docs/speed.md)."""
 KEPT_BYTES = {"none": 0, "float16": 2, "int8": 1}
@@ -204,6 +206,14 @@ def advice(wanted: Wanted, options: list[Option]) -> list[str]:
             f"latency: {shortest.bits} bits already take {shortest.latency_ms:.1f} ms of {wanted.latency_ms:g} in one "
             "thread: serve on a machine with more processors, which a large search shares, divide the items among "
             "several servers, or search with filters that few items match"
+        )
+    if wanted.keep != "none":
+        bits = (choose(options) or shortest).bits
+        dim = min(bits, *wanted.dims.values())
+        found.append(
+            f"rescore: to rank anew without the disk a server holds {size(wanted.items * (2 * dim + LATENT_BYTES))} more "
+            f"for each database that is searched so ({dim} latent dimensions, those of {bits} bits by default): "
+            "CCQ_RESCORE_CACHE_BYTES, 268.4 MB unless it is set"
         )
     if all(one.few for one in options):
         found.append(

@@ -18,7 +18,7 @@ from ccq_core import CCQ
 
 BITS = (32, 64, 128)
 KEPT = ("none", "float16", "int8")
-_OVERSAMPLING = (4, 10, 30)
+_OVERSAMPLING = (4, 10, 14, 30)
 _MODEL_ROWS = 20_000
 _ITERATIONS = 10
 _models: dict[tuple[int, int], tuple[bytes, float]] = {}

@@ -7,8 +7,10 @@ import pytest
 
 from ccq_cli import sizing
 from ccq_cli.recommend import Amount
-from ccq_cli.sizing import BITS, PROCESS_BYTES, Wanted, advice, choose, option
+from ccq_cli.sizing import BITS, PROCESS_BYTES, Wanted, advice, choose, option, size
 from ccq_core import CCQ
+from service import latents
+from service.settings import Settings
 from tests.cli.bulk import ok, refused
 
 
@@ -89,6 +91,19 @@ def test_what_does_not_fit_is_said_and_what_to_change():
     assert said[0].endswith("131.0 MB of 1.0 kB: a server without any item takes 130.0 MB already; give it more memory")
     assert advice(wanted(), options(wanted())) == []
     assert "few for 256 codewords" in advice(wanted(items=100), options(wanted(items=100)))[0]
+
+
+def test_what_ranking_anew_takes_is_told_where_features_are_kept():
+    given = wanted(items=50_000_000, dims={"image": 384, "text": 256}, keep="int8")
+    said = [hint for hint in advice(given, options(given)) if hint.startswith("rescore: ")]
+    assert len(said) == 1
+    longest = choose(options(given)).bits
+    assert f"holds {size(50_000_000 * (2 * longest + 12))} more for each database" in said[0]
+    assert f"({longest} latent dimensions" in said[0]
+    narrow = wanted(dims={"image": 384, "text": 20}, keep="float16")
+    assert "holds 52.0 MB more" in advice(narrow, options(narrow))[0]
+    assert sizing.LATENT_BYTES == latents._OTHER_BYTES
+    assert size(Settings.model_fields["rescore_cache_bytes"].default) == "268.4 MB"
 
 
 def test_what_is_measured_grows_with_the_code(monkeypatch):
