@@ -210,10 +210,11 @@ def advice(wanted: Wanted, options: list[Option]) -> list[str]:
     if wanted.keep != "none":
         bits = (choose(options) or shortest).bits
         dim = min(bits, *wanted.dims.values())
+        held = size(wanted.items * (2 * dim + LATENT_BYTES))
         found.append(
-            f"rescore: to rank anew without the disk a server holds {size(wanted.items * (2 * dim + LATENT_BYTES))} more "
-            f"for each database that is searched so ({dim} latent dimensions, those of {bits} bits by default): "
-            "CCQ_RESCORE_CACHE_BYTES, 268.4 MB unless it is set"
+            f"rescore: to rank anew without the disk a server holds {held} more for each database that is searched so "
+            f"({dim} latent dimensions, those of {bits} bits by default): CCQ_RESCORE_CACHE_BYTES, 268.4 MB by "
+            "default"
         )
     if all(one.few for one in options):
         found.append(

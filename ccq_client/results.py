@@ -156,11 +156,14 @@ class ItemPage(Listing[Item]):
     ----------
     model:
         Name of the collection's model as it was then: what codes are by.
+    total:
+        Number of items, of those that match if there was a filter.
     """
 
     items: tuple[Item, ...]
     next_cursor: str | None
     model: str
+    total: int
 
     def _entries(self) -> tuple[Item, ...]:
         return self.items

@@ -13,7 +13,7 @@ from service.problems import Problem
 from service.schemas.admin import CollectionRequest, ReencodeRequest
 from service.schemas.aliases import AliasRequest
 from service.schemas.facets import FacetRequest
-from service.schemas.items import DeleteRequest, IndexRequest
+from service.schemas.items import DeleteRequest, IndexRequest, ListRequest
 from service.schemas.search import SearchRequest
 from service.schemas.training import TrainingRequest
 
@@ -43,6 +43,7 @@ BODIES = (
     SearchRequest,
     FacetRequest,
     DeleteRequest,
+    ListRequest,
     CollectionRequest,
     ReencodeRequest,
     TrainingRequest,

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 from ccq_core.features import FeatureSet
+from service.body import parse
 from service.collection import Collection
 from service.errors import Fault, InvalidRequestError, StorageError
+from service.filters import Predicate, compile_filter
 from service.items import reply_bytes
 from service.places import shorten
 from service.records import Codes
 from service.responses import stored_payload
-from service.store.interface import ItemRow, Snapshot
+from service.schemas.items import ListRequest
+from service.settings import Settings
+from service.store.interface import ItemRow, Seqs, Snapshot
 from service.tables import View
 
 AT_ONCE = 10_000
@@ -69,43 +73,60 @@ class Listed:
 
 
 def list_items(
-    collection: Collection,
-    limit: int,
-    cursor: str | None,
-    max_bytes: int,
-    *,
-    codes: bool = False,
-    features: bool = False,
+    collection: Collection, request: ListRequest, settings: Settings, matches: Predicate | None = None, at: str = "#/"
 ) -> dict[str, Any]:
     """An `ItemPage`: of `limit` items, or of fewer where these are long, but of one at least if there is one.
 
     Parameters
     ----------
-    codes, features:
-        Give the items' code rows, and their kept features.
+    matches:
+        The filter of the request.
+    at:
+        What stands before a parameter's name where it is told to be wrong.
 
     Raises
     ------
     InvalidRequestError
-        The cursor is not one that a page gave, or the collection keeps no features.
+        The limit is too high, the cursor is not one that a page gave, or the collection keeps no features.
     StorageError
         A payload is damaged, or kept features are missing.
     """
-    after = 0 if cursor is None else _from_cursor(cursor)
-    _check_kept(collection, features)
+    limit, codes, features = request.limit, request.with_codes, request.with_features
+    if limit > settings.max_limit:
+        raise _refused(at, "limit", f"expected at most {settings.max_limit}, got {limit}")
+    after = 0 if request.cursor is None else _from_cursor(request.cursor, at)
+    _check_kept(collection, features, at)
     rows: list[ItemRow] = []
     more = _more_bytes(collection, codes, features)
     size = 0
     next_cursor = None
     with collection.read() as (view, snapshot):
-        for row in snapshot.page(after, limit + 1):
+        seqs = None if matches is None else matches.seqs(snapshot)
+        total = view.items if seqs is None else len(seqs)
+        for row in _behind(snapshot, after, limit + 1, seqs) if limit else ():
             size += reply_bytes(row.id, row.payload) + more
-            if rows and (len(rows) == limit or size > max_bytes):
+            if rows and (len(rows) == limit or size > settings.max_reply_bytes):
                 next_cursor = _to_cursor(rows[-1].seq)
                 break
             rows.append(row)
         listed = _listed(collection, view, snapshot, rows, features)
-    return {"items": listed.described(codes=codes), "next_cursor": next_cursor, "model": view.coder.record.model}
+    items, model = listed.described(codes=codes), view.coder.record.model
+    return {"items": items, "next_cursor": next_cursor, "model": model, "total": total}
+
+
+def find_items(collection: Collection, body: bytes, settings: Settings) -> dict[str, Any]:
+    """Answer a `ListRequest`; raises what `list_items` raises, and any RequestError about bodies and filters."""
+    request = parse(body, ListRequest)
+    matches = None if request.filter is None else compile_filter(request.filter, body)
+    return list_items(collection, request, settings, matches)
+
+
+def _behind(snapshot: Snapshot, after: int, most: int, seqs: Seqs | None) -> Iterator[ItemRow]:
+    """Up to so many items behind a sequence number; of `seqs`, if they are given."""
+    if seqs is None:
+        return snapshot.page(after, most)
+    first = int(np.searchsorted(seqs, after, side="right"))
+    return snapshot.rows(seqs[first : first + most].tolist())
 
 
 def read_all(collection: Collection, *, features: bool) -> Iterator[Listed]:
@@ -123,7 +144,7 @@ def read_all(collection: Collection, *, features: bool) -> Iterator[Listed]:
     StorageError
         Kept features are missing.
     """
-    _check_kept(collection, features)
+    _check_kept(collection, features, "")
     with collection.read() as (view, snapshot):
         after = 0
         while rows := list(snapshot.page(after, AT_ONCE)):
@@ -144,10 +165,13 @@ def _listed(collection: Collection, view: View, snapshot: Snapshot, rows: Sequen
     return Listed(rows, view.coder.layout.databases, codes, kept)
 
 
-def _check_kept(collection: Collection, features: bool) -> None:
+def _check_kept(collection: Collection, features: bool, at: str) -> None:
     if features and collection.kept is None:
-        reason = f"with_features: collection {collection.record.name!r} keeps no features"
-        raise InvalidRequestError.from_faults([Fault("?with_features", reason)])
+        raise _refused(at, "with_features", f"collection {collection.record.name!r} keeps no features")
+
+
+def _refused(at: str, key: str, reason: str) -> InvalidRequestError:
+    return InvalidRequestError.from_faults([Fault(f"{at}{key}", f"{key}: {reason}")])
 
 
 def _more_bytes(collection: Collection, codes: bool, features: bool) -> int:
@@ -169,11 +193,9 @@ def _to_cursor(seq: int) -> str:
     return base64.urlsafe_b64encode(struct.pack(">q", seq)).decode().rstrip("=")
 
 
-def _from_cursor(cursor: str) -> int:
+def _from_cursor(cursor: str, at: str) -> int:
     try:
         (seq,) = struct.unpack(">q", base64.b64decode(cursor + "=", altchars=b"-_", validate=True))
     except (binascii.Error, struct.error, ValueError):
-        raise InvalidRequestError.from_faults(
-            [Fault("?cursor", f"cursor: expected the next_cursor of a page, got {shorten(cursor)}")]
-        ) from None
+        raise _refused(at, "cursor", f"expected the next_cursor of a page, got {shorten(cursor)}") from None
     return int(seq)

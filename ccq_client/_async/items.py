@@ -153,23 +153,47 @@ class AsyncItems(AsyncSearches):
         """One item; `ItemNotFoundError` if there is none."""
         return await self._connection.send(item_calls.get(self._root, item_id))
 
+    async def count(self, filter: Filter | None = None) -> int:  # noqa: A002
+        """How many items there are, or match a filter."""
+        found = await self._connection.send(item_calls.count(self._root, filter))
+        if not found:
+            await self._explain_keys("no items", hints.keys_of_filter(filter), 3)
+        return found
+
     async def item_page(
-        self, *, limit: int = 1000, cursor: str | None = None, with_codes: bool = False, with_features: bool = False
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002
+        limit: int = 1000,
+        cursor: str | None = None,
+        with_codes: bool = False,
+        with_features: bool = False,
     ) -> ItemPage:
         """Some items in order of insertion: the first, or those behind `next_cursor` of the page before.
 
-        With their codes and kept features, if those are asked for; `RequestError` where the collection keeps none.
+        All, or those that match a filter, such as ``{"must": [{"ids": ["a", "b"]}]}``. With their codes and kept
+        features, if those are asked for; `RequestError` where the collection keeps none.
         """
-        call = item_calls.page(self._root, limit, cursor, with_codes, with_features)
-        return await self._connection.send(call)
+        call = item_calls.page(self._root, filter, limit, cursor, with_codes, with_features)
+        found = await self._connection.send(call)
+        if not found.total:
+            await self._explain_keys("no items", hints.keys_of_filter(filter), 3)
+        return found
 
     async def items(
-        self, *, page: int = 1000, with_codes: bool = False, with_features: bool = False
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002
+        page: int = 1000,
+        with_codes: bool = False,
+        with_features: bool = False,
     ) -> AsyncIterator[Item]:
         """All items in order of insertion, asked for page by page as they are needed; options as of `item_page`."""
         cursor: str | None = None
         while True:
-            found = await self.item_page(limit=page, cursor=cursor, with_codes=with_codes, with_features=with_features)
+            found = await self.item_page(
+                filter=filter, limit=page, cursor=cursor, with_codes=with_codes, with_features=with_features
+            )
             for item in found:
                 yield item
             cursor = found.next_cursor

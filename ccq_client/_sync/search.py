@@ -177,7 +177,7 @@ class Searches:
         new = [key for key in keys if self._connection.first_time((self._collection, "key", key))]
         if not new:
             return
-        items = self._hint(item_calls.page(self._root, hints.SAMPLE, None, False, False))
+        items = self._hint(item_calls.page(self._root, None, hints.SAMPLE, None, False, False))
         for key, near in hints.misspelled(new, [item.payload for item in items or ()]):
             message = f"{what}: of the first items of collection {self._collection!r} none has {key!r} in its payload"
             warnings.warn(f"{message}; did you mean {near!r}?", UnknownKeyWarning, stacklevel=stacklevel)

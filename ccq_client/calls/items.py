@@ -52,12 +52,23 @@ def get(root: str, item_id: str | int) -> Call[Item]:
     return Call("GET", _item_path(root, item_id), _item)
 
 
-def page(root: str, limit: int, cursor: str | None, with_codes: bool, with_features: bool) -> Call[ItemPage]:
-    """Some items in order of insertion."""
+def page(
+    root: str, filter_: Filter | None, limit: int, cursor: str | None, with_codes: bool, with_features: bool
+) -> Call[ItemPage]:
+    """Some items in order of insertion, of those that match if there is a filter."""
     given: dict[str, Any] = {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
-    given |= {"with_codes": "true"} if with_codes else {}
-    given |= {"with_features": "true"} if with_features else {}
-    return Call("GET", f"{root}/items?{urlencode(given)}", _item_page)
+    if filter_ is None:
+        given |= {"with_codes": "true"} if with_codes else {}
+        given |= {"with_features": "true"} if with_features else {}
+        return Call("GET", f"{root}/items?{urlencode(given)}", _item_page)
+    given |= {"filter": filter_, "with_codes": with_codes, "with_features": with_features}
+    return Call("POST", f"{root}/items/list", _item_page, to_json(given))
+
+
+def count(root: str, filter_: Filter | None) -> Call[int]:
+    """How many items there are, or match."""
+    body = {"limit": 0} if filter_ is None else {"limit": 0, "filter": filter_}
+    return Call("POST", f"{root}/items/list", _total, to_json(body))
 
 
 def deletes(root: str, ids: Sequence[str], limits: Limits | None, key: str | None) -> Iterator[Call[Deleted]]:
@@ -143,6 +154,10 @@ def _item(data: Any) -> Item:
 
 def _decoded(given: Mapping[str, str] | None, dtype: str) -> dict[str, NDArray[Any]] | None:
     return None if given is None else {name: decode(text, dtype) for name, text in given.items()}
+
+
+def _total(data: Any) -> int:
+    return int(data["total"])
 
 
 def _item_page(data: Any) -> ItemPage:

@@ -10,11 +10,10 @@ from starlette.responses import Response
 from ccq_core.errors import FeatureError, UnknownModalityError
 from service import errors
 from service.body import json_body, payload_body, read_json
-from service.errors import Fault, InvalidRequestError
 from service.facets import count_values
 from service.indexing import prepare_items, store_items
 from service.items import delete_item, delete_items, get_item, set_payload
-from service.listing import list_items
+from service.listing import find_items, list_items
 from service.responses import Json, written
 from service.routes.common import (
     BODY_PROBLEMS,
@@ -39,6 +38,7 @@ from service.schemas.items import (
     IndexReply,
     IndexRequest,
     ItemPage,
+    ListRequest,
     PayloadReply,
     StoredItem,
 )
@@ -144,14 +144,26 @@ async def list_(
 
     Each page is of its own moment: items that are inserted while one turns the pages come on a later page.
     """
-    if limit > runtime.settings.max_limit:
-        fault = Fault("?limit", f"limit: expected at most {runtime.settings.max_limit}, got {limit}")
-        raise InvalidRequestError.from_faults([fault])
+    asked = ListRequest(filter=None, limit=limit, cursor=cursor, with_codes=with_codes, with_features=with_features)
     collection = runtime.catalog.collection(name)
-    most = runtime.settings.max_reply_bytes
-    return await runtime.reads.run(
-        lambda: Json(list_items(collection, limit, cursor, most, codes=with_codes, features=with_features))
-    )
+    return await runtime.reads.run(lambda: Json(list_items(collection, asked, runtime.settings, at="?")))
+
+
+@router.post(
+    "/items/list",
+    dependencies=[needs("search")],
+    response_model=ItemPage,
+    responses=guarded(*COLLECTION_PROBLEMS, *BODY_PROBLEMS, *STORE_PROBLEMS),
+    openapi_extra=json_body(ListRequest, **examples.LIST),
+)
+async def list_those_that_match(request: Request, runtime: RuntimeArg, name: CollectionName) -> Response:
+    """List or count items, all or those that match a filter, in order of insertion, page by page.
+
+    Each page is of its own moment.
+    """
+    collection = runtime.catalog.collection(name)
+    body = await read_json(request, runtime.settings.max_body_bytes)
+    return await runtime.reads.run(lambda: Json(find_items(collection, body, runtime.settings)))
 
 
 @router.post(

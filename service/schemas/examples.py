@@ -43,6 +43,12 @@ FACETS: dict[str, Any] = {
     "of the items that match": {"key": "tags", "filter": {"must": [{"key": "year", "range": {"gte": 1900}}]}},
 }
 
+LIST: dict[str, Any] = {
+    "that match": {"filter": {"must": [{"key": "category", "match": {"value": "shoes"}}]}, "limit": 50},
+    "of these ids": {"filter": {"must": [{"ids": ["p1", "p2"]}]}, "with_codes": True},
+    "how many": {"filter": {"must": [{"key": "price", "range": {"lt": 20}}]}, "limit": 0},
+}
+
 DELETE: dict[str, Any] = {
     "by id": {"ids": ["p1", "p2"]},
     "by filter": {"filter": {"must_not": [{"key": "title", "exists": True}]}},

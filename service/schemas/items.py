@@ -153,3 +153,14 @@ class ItemPage(Schema):
     items: list[ListedItem]
     next_cursor: str | None = Field(description="`cursor` of the next page, or null after the last one.")
     model: str = Field(description="The collection's model as it was then: what codes are by.")
+    total: int = Field(description="Number of items, of those that match if there is a filter.")
+
+
+class ListRequest(Schema):
+    """Which items to list, and what to tell of each."""
+
+    filter: CheckedFilter | None = Field(None, description="Only items that match; by default all.")
+    limit: int = Field(100, ge=0, description="How many items a page has; fewer if they are long. 0: count alone.")
+    cursor: str | None = Field(None, description="`next_cursor` of the page before.")
+    with_codes: bool = Field(False, description="Give the code rows of items.")
+    with_features: bool = Field(False, description="Give the features of items, for collections that keep them.")

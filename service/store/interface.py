@@ -189,6 +189,9 @@ class Snapshot(Protocol):
     def page(self, after: int, limit: int) -> Iterator[ItemRow]:
         """Up to `limit` items with a seq above `after`, in order of insertion."""
 
+    def rows(self, seqs: Iterable[int]) -> Iterator[ItemRow]:
+        """Items with these ascending sequence numbers, in their order."""
+
     def named(self, ids: Sequence[str]) -> Seqs:
         """Ascending sequence numbers of the items with these ids that exist."""
 

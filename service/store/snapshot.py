@@ -127,6 +127,14 @@ class SQLiteSnapshot:
         with storage_errors():
             yield from (ItemRow(*row) for row in self._db.execute(sql, (after, limit)))
 
+    def rows(self, seqs: Iterable[int]) -> Iterator[ItemRow]:
+        """Items with these ascending sequence numbers, in their order."""
+        sql = f"SELECT seq, id, version, payload FROM {self._table} WHERE seq IN "
+        with storage_errors():
+            for some in self._in_time(_pieces(seqs, _TOGETHER)):
+                found = self._db.execute(f"{sql}({','.join('?' * len(some))}) ORDER BY seq", some)
+                yield from (ItemRow(*row) for row in found)
+
     @storage_errors()
     def named(self, ids: Sequence[str]) -> Seqs:
         """Ascending sequence numbers of the items with these ids that exist."""

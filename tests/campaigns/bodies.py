@@ -32,6 +32,11 @@ GOOD: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"queries": [{"text": {"text": "face"}}, features(2, "text")], "database": "text"},
     ],
     ("POST", "/facets"): [{"key": "even", "limit": 3, "filter": _FILTER}],
+    ("POST", "/items/list"): [
+        {"filter": _FILTER, "limit": 7, "with_codes": True},
+        {"filter": {"must": [{"ids": ["item-1", 7]}]}, "cursor": "AAAAAAAAAAE", "with_features": False},
+        {"limit": 0},
+    ],
     ("POST", "/items/delete"): [
         {"ids": ["item-50", 51, "nobody"]},
         {"filter": {"must": [{"key": "n", "match": {"any": [57, "x", True]}}]}},

@@ -49,6 +49,7 @@ CALLS = (
     lambda c: c.index(["I"], {"text": np.ones((1, 2))}),
     lambda c: c.search(by_id="I"),
     lambda c: c.facets("K"),
+    lambda c: c.count(),
     lambda c: c.get("I"),
     lambda c: c.item_page(),
     lambda c: c.set_payload("I", None),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccq_client import InputError, errors
+from ccq_client import InputError, UnknownKeyWarning, errors
 from ccq_core import CCQ
 from tests.client.kinds import app_transport, connected
 from tests.service.harness import MODEL, MODEL_FILE, PAIRS
@@ -259,3 +259,22 @@ def test_a_closed_client_says_so(client, kind):
 def test_queries_of_a_batch_without_modalities_are_told(client):
     with pytest.raises(InputError, match=r"^queries\[0\]: expected features by modality"):
         client.search_batch(PAIRS["text"][:2])
+
+
+def test_items_that_match_are_listed_and_counted(filled):
+    even = {"must": [{"key": "even", "match": {"value": True}}]}
+    want = [f"item-{i}" for i in range(0, 60, 2)]
+    assert [item.id for item in filled.items(filter=even, page=7)] == want
+    page = filled.item_page(filter=even, limit=4, with_codes=True)
+    assert ([item.id for item in page], page.total, page.model) == (want[:4], 30, "tiny")
+    assert all(item.codes for item in page)
+    rest = filled.item_page(filter=even, limit=100, cursor=page.next_cursor)
+    assert [item.id for item in rest] == want[4:]
+    some = {"must": [{"ids": ["item-5", "item-3"]}]}
+    assert [item.id for item in filled.items(filter=some)] == ["item-3", "item-5"]
+    assert filled.item_page(limit=2).total == filled.count() == 60
+    assert filled.count(even) == filled.count(filter=even) == 30
+    for ask in (filled.count, lambda given: list(filled.items(filter=given))):
+        with pytest.warns(UnknownKeyWarning, match="no items: .*'evne'.* did you mean 'even'"):
+            assert not ask({"must": [{"key": "evne", "match": {"value": True}}]})
+        filled._connection._seen.clear()

@@ -20,6 +20,7 @@ ITEMS = {
     ("POST", "/index"): "write",
     ("POST", "/search"): "search",
     ("GET", "/items"): "search",
+    ("POST", "/items/list"): "search",
     ("POST", "/items/delete"): "write",
     ("GET", "/items/{id}"): "search",
     ("DELETE", "/items/{id}"): "write",

@@ -178,7 +178,7 @@ def test_a_deleted_collection_is_gone_and_made_anew_is_empty(filled):
     assert_problem(filled.get("/items"), 404, "collection_not_found")
     assert_problem(filled.delete("/collections/default"), 404, "collection_not_found")
     filled.create()
-    assert filled.ok("GET", "/items") == {"items": [], "next_cursor": None, "model": "tiny"}
+    assert filled.ok("GET", "/items") == {"items": [], "next_cursor": None, "model": "tiny", "total": 0}
     filled.ok("POST", "/index", {"items": [item(1)]})
     filled.restart()
     assert [found["id"] for found in filled.ok("GET", "/items")["items"]] == ["item-1"]

@@ -135,3 +135,90 @@ def test_everything_is_read_as_it_is_at_one_moment(filled):
     assert [row.id for row in first.rows] == [f"item-{i}" for i in range(60)]
     assert list(parts) == []
     assert sum(len(part.rows) for part in read_all(collection, features=False)) == 59
+
+
+# -- those that match ------------------------------------------------------------------------------------------------
+
+
+def found(service, collection="default", **body):
+    page = service.ok("POST", f"/collections/{collection}/items/list", body)
+    ItemPage.model_validate(page)
+    return page
+
+
+EVEN = {"must": [{"key": "even", "match": {"value": True}}]}
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_those_that_match_come_in_order_page_by_page(filled, indexed):
+    filled.put("/collections/default", {"model": "tiny", "indexes": ["even"] if indexed else []})
+    filled.ok("POST", "/items/delete", {"ids": ["item-4", "item-5"]})
+    filled.ok("POST", "/index", {"items": [{**item(2), "payload": {"even": True}}]})  # it is the last now
+    want = [i for i in range(0, 60, 2) if i not in (2, 4)] + [2]
+    whole = found(filled, filter=EVEN, limit=1000)
+    assert [row["id"] for row in whole["items"]] == [f"item-{i}" for i in want]
+    assert (whole["total"], whole["next_cursor"], whole["model"]) == (29, None, "tiny")
+    every = {row["id"]: row for row in listed(filled)}
+    assert whole["items"] == [every[row["id"]] for row in whole["items"]]
+    for limit in (1, 7, 28, 29):
+        pages, cursor = [], None
+        while True:
+            page = found(filled, filter=EVEN, limit=limit, **({} if cursor is None else {"cursor": cursor}))
+            assert page["total"] == 29
+            pages.append(page["items"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert [len(page) for page in pages] == [limit] * (29 // limit) + ([29 % limit] if 29 % limit else [])
+        assert [row for page in pages for row in page] == whole["items"]
+
+
+def test_a_limit_of_none_counts(filled):
+    nothing = {"must": [{"key": "even", "match": {"value": "no"}}]}
+    for filter_, total in ((None, 60), (EVEN, 30), (nothing, 0), ({}, 60)):
+        page = found(filled, limit=0, **({} if filter_ is None else {"filter": filter_}))
+        assert page == {"items": [], "next_cursor": None, "model": "tiny", "total": total}
+    assert filled.ok("GET", "/items?limit=1")["total"] == 60
+
+
+def test_some_by_their_ids_with_codes_and_features(keeping):
+    keeping.ok("POST", "/collections/kept/index", {"items": [item(i) for i in range(9)]})
+    some = {"must": [{"ids": ["item-7", "nobody", "item-1"]}]}
+    page = found(keeping, "kept", filter=some, with_codes=True, with_features=True)
+    every = {row["id"]: row for row in listed(keeping, "kept", with_codes=True, with_features=True)}
+    assert page["items"] == [every["item-1"], every["item-7"]]
+
+
+def test_a_long_page_of_those_that_match_goes_on(tmp_path):
+    service = InProcess(tmp_path / "data", max_reply_bytes=3000)
+    service.create()
+    service.ok(
+        "POST", "/index", {"items": [{**item(i), "payload": {"text": "x" * 900, "even": True}} for i in range(5)]}
+    )
+    ids, cursor = [], None
+    while True:
+        page = found(service, filter=EVEN, **({} if cursor is None else {"cursor": cursor}))
+        assert 0 < len(page["items"]) < 4
+        ids += [row["id"] for row in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert ids == [f"item-{i}" for i in range(5)]
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "words"),
+    [
+        ({"limit": 10_001}, "#/limit", "limit: expected at most 10000, got 10001"),
+        ({"limit": -1}, "#/limit", "limit: input should be greater than or equal to 0"),
+        ({"cursor": "?"}, "#/cursor", "cursor: expected the next_cursor of a page, got '?'"),
+        ({"with_features": True}, "#/with_features", "with_features: collection 'default' keeps no features"),
+        ({"ids": ["a"]}, "#/ids", "ids: unknown key, expected filter, limit, cursor, with_codes, with_features"),
+        ({"filter": {"even": True}}, "#/filter/even", "filter.even: unknown key, "),
+    ],
+)
+def test_lists_that_cannot_be(filled, body, pointer, words):
+    problem = assert_problem(filled.post("/items/list", body), 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == pointer
+    assert problem["detail"].startswith(words)

@@ -431,7 +431,7 @@ def test_unknown_collections_and_models_on_every_route(bare):
         problem = assert_problem(bare.request(method, concrete, **body), 404, code)
         assert ("default" if "{" not in path or path == "/items/{id}" else "no") in problem["detail"]
         tried += 1
-    assert tried == 27
+    assert tried == 29
     problem = assert_problem(bare.put("/collections/c", {"model": "nothing"}), 404, "model_not_found")
     assert problem["errors"][0]["pointer"] == "#/model"
 
